@@ -1,0 +1,101 @@
+"""Assembly: everything a run is made of. Its fields are the sections of a recipe."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from annotated_types import Ge, Gt, Interval
+from attrs import field
+
+from celstack.checked import settings
+from celstack.errors import CelstackError
+from celstack.interfaces.compositor import Compositor
+from celstack.interfaces.dataset import Dataset
+from celstack.interfaces.metric import Metric
+from celstack.interfaces.observer import Observer
+from celstack.interfaces.predictor import Predictor
+from celstack.interfaces.prototype import Prototype
+from celstack.interfaces.selector import Selector
+from celstack.interfaces.transform import Transform
+from celstack.model import Decomposer
+
+
+@settings
+class Transforms:
+    """What may happen to sprites and backgrounds, in this order."""
+
+    sprite: list[Transform] = field(factory=list)
+    layer: list[Transform] = field(factory=list)
+    background: list[Transform] = field(factory=list)
+
+
+@settings
+class Stage:
+    """A stretch of training: how long, what is at work, what is frozen, how fast."""
+
+    name: str = ""
+    steps: Annotated[int, Ge(1)] | None = None
+    epochs: Annotated[int, Ge(1)] | None = None
+    transforms: list[str] | None = None
+    freeze_sprites: bool = False
+    prototype_factor: Annotated[float, Ge(0)] = 1.0
+    network_factor: Annotated[float, Ge(0)] = 1.0
+
+    def __attrs_post_init__(self) -> None:
+        if (self.steps is None) == (self.epochs is None):
+            raise CelstackError("a stage takes either steps or epochs")
+
+
+@settings
+class Training:
+    """How all stages learn."""
+
+    batch_size: Annotated[int, Ge(1)] = 32
+    prototype_rate: Annotated[float, Gt(0)] = 1e-3
+    encoder_rate: Annotated[float, Gt(0)] = 1e-3
+    head_rate: Annotated[float, Gt(0)] = 1e-3
+    weight_decay: Annotated[float, Ge(0)] = 1e-6
+    mask_noise: Annotated[float, Interval(ge=0, le=1)] = 0.4
+    workers: Annotated[int, Ge(0)] = 0
+
+
+@settings
+class Evaluation:
+    """On what a trained model is judged."""
+
+    split: str = "test"
+    images: Annotated[int, Ge(1)] = 320
+    batch_size: Annotated[int, Ge(1)] = 32
+
+
+@settings
+class Assembly:
+    """All parts of a run, and its settings. The seed governs all its randomness."""
+
+    dataset: Dataset
+    sprites: Prototype
+    compositor: Compositor
+    selector: Selector
+    stages: list[Stage]
+    transforms: Transforms = field(factory=Transforms)
+    backgrounds: Prototype | None = None
+    predictor: Predictor | None = None
+    training: Training = field(factory=Training)
+    evaluation: Evaluation = field(factory=Evaluation)
+    metrics: list[Metric] = field(factory=list)
+    observers: list[Observer] = field(factory=list)
+    seed: Annotated[int, Interval(ge=0, lt=4294967296)] = 0
+    description: str = ""
+
+    def decomposer(self) -> Decomposer:
+        """Put the model together; it is not prepared yet."""
+        return Decomposer(
+            sprites=self.sprites,
+            backgrounds=self.backgrounds,
+            sprite_transforms=self.transforms.sprite,
+            layer_transforms=self.transforms.layer,
+            background_transforms=self.transforms.background,
+            compositor=self.compositor,
+            selector=self.selector,
+            predictor=self.predictor,
+        )

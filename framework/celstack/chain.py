@@ -1,0 +1,67 @@
+"""A chain of transforms: pixels are changed in order, points pulled, nothing sampled."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from celstack.interfaces.transform import Transform, Warp
+
+
+class Chain(nn.Module):
+    """Several transforms, one after the other, with their parameters side by side."""
+
+    activity: Float[Tensor, " P"]
+
+    def __init__(self, transforms: Sequence[Transform]) -> None:
+        super().__init__()
+        self.transforms = nn.ModuleList(transforms)
+
+    def prepare(self, channels: int) -> None:
+        """Prepare every transform and let all of them work."""
+        for transform in self:
+            transform.prepare(channels)
+        self.register_buffer("activity", torch.ones(self.num_params), persistent=False)
+
+    def __iter__(self) -> Iterator[Transform]:
+        return iter(self.transforms)  # type: ignore[arg-type]
+
+    @property
+    def num_params(self) -> int:
+        """Count the parameters of all transforms together."""
+        return sum(transform.num_params for transform in self)
+
+    def activate(self, names: Collection[str] | None) -> None:
+        """Let only the named transforms work; the others stay in their rest pose."""
+        flags = [t.name in names if names is not None else True for t in self]
+        active = [
+            float(f) for f, t in zip(flags, self, strict=True) for _ in range(t.num_params)
+        ]
+        self.activity.copy_(torch.tensor(active))
+
+    def change_pixels(
+        self, images: Float[Tensor, "n D h w"], params: Float[Tensor, "n P"]
+    ) -> Float[Tensor, "n D h w"]:
+        """Apply the transforms that are not warps, first to last."""
+        for transform, own in zip(self, self._split(params), strict=True):
+            if not isinstance(transform, Warp):
+                images = transform(images, own)
+        return images
+
+    def pull(
+        self, points: Float[Tensor, "n m 2"], params: Float[Tensor, "n P"]
+    ) -> Float[Tensor, "n m 2"]:
+        """Trace canvas points back to the sprite: the last warp is undone first."""
+        pairs = list(zip(self, self._split(params), strict=True))
+        for transform, own in reversed(pairs):
+            if isinstance(transform, Warp):
+                points = transform.pull(points, own)
+        return points
+
+    def _split(self, params: Float[Tensor, "n P"]) -> Sequence[Tensor]:
+        params = params * self.activity.to(params.dtype)
+        parts: Sequence[Tensor] = params.split([t.num_params for t in self], dim=1)
+        return parts

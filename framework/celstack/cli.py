@@ -1,0 +1,86 @@
+"""The command line: `run-recipe` and `celstack`. Heavy imports wait until they are needed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from importlib import import_module
+
+from celstack.errors import CelstackError, RunFailedError
+
+COMMANDS = {
+    "recipes": "list the bundled recipes",
+    "plugins": "list what is installed",
+    "show": "say what a plugin does and takes",
+    "check": "find the mistakes of a recipe without running it",
+    "new-plugin": "write a new plugin package to start from",
+}
+
+
+def run_recipe() -> None:
+    """Run one recipe: the entry point of `run-recipe`."""
+    from celstack.commands import run
+
+    parser = argparse.ArgumentParser(
+        prog="run-recipe", description="Learn sprites from images, as a recipe says."
+    )
+    run.add_arguments(parser)
+    _finish(lambda: run.main(parser.parse_args()))
+
+
+def celstack() -> None:
+    """Run one of the other commands: the entry point of `celstack`."""
+    parser = argparse.ArgumentParser(
+        prog="celstack", description="Look at recipes and plugins, and make new ones."
+    )
+    parser.add_argument("--version", action="store_true", help="say the version and stop")
+    choices = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for name, summary in COMMANDS.items():
+        module = import_module(f"celstack.commands.{name.replace('-', '_')}")
+        chosen = choices.add_parser(name, help=summary, description=summary.capitalize() + ".")
+        module.add_arguments(chosen)
+        chosen.set_defaults(main=module.main)
+    _finish(lambda: _dispatch(parser, parser.parse_args()))
+
+
+def _dispatch(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
+    if arguments.version:
+        from importlib.metadata import version
+
+        say(f"celstack {version('celstack')}")
+    elif arguments.command is None:
+        parser.print_help()
+    else:
+        arguments.main(arguments)
+
+
+def _finish(command: Callable[[], None]) -> None:
+    """Run a command and exit: 0, 1 for a failed run, 2 for a user's mistake, 130 on Ctrl-C."""
+    try:
+        command()
+        sys.stdout.flush()
+        code = 0
+    except RunFailedError as error:
+        code = complain(str(error), 1)
+    except CelstackError as error:
+        code = complain(str(error), 2)
+    except KeyboardInterrupt as error:
+        code = complain(str(error) or "interrupted", 130)
+    except BrokenPipeError:
+        # Whoever read our output has had enough of it, as `head` does.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code)
+
+
+def complain(text: str, code: int) -> int:
+    """Print a message to standard error and return the exit code."""
+    print(f"celstack: {text}", file=sys.stderr)  # noqa: T201
+    return code
+
+
+def say(text: str = "") -> None:
+    """Print to standard output."""
+    print(text)  # noqa: T201

@@ -1,0 +1,36 @@
+"""Curriculum: which stage a step belongs to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import attrs
+
+from celstack.assembly import Stage
+
+
+@attrs.frozen
+class Phase:
+    """A stage with its place in the run: it holds the steps after ``start``, up to ``end``."""
+
+    stage: Stage
+    number: int
+    start: int
+    end: int
+
+    @property
+    def title(self) -> str:
+        """Name the stage, by its number if it has no name."""
+        return self.stage.name or f"stage {self.number}"
+
+
+def schedule(stages: Sequence[Stage], images: int, batch_size: int) -> list[Phase]:
+    """Lay the stages end to end, in steps; the last batch of an epoch may be smaller."""
+    per_epoch = math.ceil(images / batch_size)
+    phases: list[Phase] = []
+    for number, stage in enumerate(stages, start=1):
+        start = phases[-1].end if phases else 0
+        length = stage.steps if stage.steps is not None else (stage.epochs or 0) * per_epoch
+        phases.append(Phase(stage, number, start, start + length))
+    return phases

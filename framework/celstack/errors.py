@@ -1,0 +1,52 @@
+"""What can go wrong by a user's hand, said in one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import NamedTuple
+
+
+class CelstackError(Exception):
+    """A mistake of the user's: printed without a traceback, exit code 2."""
+
+
+class RunFailedError(CelstackError):
+    """A run that was set up well and failed all the same: exit code 1."""
+
+
+class Problem(NamedTuple):
+    """One mistake and its place in the recipe, such as ``transforms.layer[1].use``."""
+
+    place: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.text}" if self.place else self.text
+
+
+class RecipeError(CelstackError):
+    """All mistakes of one recipe at once."""
+
+    def __init__(self, source: str, problems: Iterable[Problem]) -> None:
+        self.source = source
+        self.problems = list(problems)
+        super().__init__(source, self.problems)
+
+    def __str__(self) -> str:
+        if len(self.problems) == 1:
+            return f"{self.source}: {self.problems[0]}"
+        lines = (f"  {problem}" for problem in self.problems)
+        return "\n".join([f"{self.source}: {len(self.problems)} problems", *lines])
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Say the nearest known name, or nothing if none is near."""
+    near = get_close_matches(name, list(known), n=1)
+    return f"; did you mean '{near[0]}'?" if near else ""
+
+
+def one_line(error: BaseException) -> str:
+    """Tell an exception of somebody else's code in one line."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

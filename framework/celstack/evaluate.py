@@ -1,0 +1,48 @@
+"""Model, dataset and metrics to numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import torch
+
+from celstack.assembly import Evaluation
+from celstack.interfaces.dataset import Batch, Dataset
+from celstack.interfaces.metric import Metric
+from celstack.loader import in_order
+from celstack.model import Decomposer
+
+
+def score(
+    decomposer: Decomposer,
+    dataset: Dataset,
+    metrics: Sequence[Metric],
+    evaluation: Evaluation,
+) -> dict[str, float]:
+    """Score a model; a metric whose ground truth the dataset has not got is left out."""
+    device = next(decomposer.parameters()).device
+    was_training = decomposer.training
+    decomposer.eval()
+    for metric in metrics:
+        metric.reset()
+    able = list(metrics)
+    count, size = evaluation.images, evaluation.batch_size
+    for batch in in_order(dataset, evaluation.split, count, size):
+        able = [m for m in able if all(getattr(batch, need) is not None for need in m.needs)]
+        batch = to_device(batch, device)
+        with torch.no_grad():
+            scene = decomposer.explain(batch.images)
+            rendering = decomposer.render(scene)
+        for metric in able:
+            metric.update(scene, rendering, batch)
+    decomposer.train(was_training)
+    return {metric.name: metric.compute() for metric in able}
+
+
+def to_device(batch: Batch, device: torch.device) -> Batch:
+    """Return the batch with all its tensors on a device."""
+    fields = {field.name: getattr(batch, field.name) for field in attrs.fields(Batch)}
+    moved: dict[str, Any] = {k: v if v is None else v.to(device) for k, v in fields.items()}
+    return Batch(**moved)

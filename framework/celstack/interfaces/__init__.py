@@ -1,0 +1,1 @@
+"""The interfaces: what each kind of part promises."""

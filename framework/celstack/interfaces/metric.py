@@ -1,0 +1,34 @@
+"""Metric: how well images were explained."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from celstack.interfaces.dataset import Batch
+from celstack.interfaces.part import Part
+from celstack.scene import Rendering, Scene
+
+
+class Metric(Part):
+    """Scenes, renderings and truth to one number.
+
+    Laws:
+        How images are grouped into batches does not change the number.
+        ``reset`` forgets everything.
+        The fields of Batch named by ``needs`` are there when ``update`` is called; where a
+        dataset has not got them the metric is left out, not zero.
+    """
+
+    needs: tuple[str, ...] = ()
+
+    @abstractmethod
+    def reset(self) -> None:
+        """Begin anew."""
+
+    @abstractmethod
+    def update(self, scene: Scene, rendering: Rendering, batch: Batch) -> None:
+        """Take a batch into account."""
+
+    @abstractmethod
+    def compute(self) -> float:
+        """Return the number for all batches so far."""

@@ -1,0 +1,71 @@
+"""Transform: what may happen to a sprite on its way to the canvas."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from celstack.interfaces.part import Part
+from celstack.sampling import canvas_points, sample
+
+
+class Transform(Part, nn.Module):
+    """Parameters and images to images.
+
+    A transform of colours or shapes::
+
+        class Brighten(Transform):
+            num_params = 1
+
+            def forward(self, images, params):
+                brighter = images[:, :-1] + params[:, :, None, None]
+                return torch.cat([brighter, images[:, -1:]], dim=1)
+
+    Images have their colour channels first and alpha last. Transforms that move pixels
+    derive from Warp instead, so that a chain of them is sampled once. Pixel transforms
+    act on the sprite's own pixels, before any warp; among themselves both keep the
+    recipe's order.
+
+    Laws:
+        All-zero parameters leave the sprite in its rest pose.
+        Each image depends on its own row of parameters alone.
+        Shapes stay as they are, and gradients reach images and parameters.
+    """
+
+    num_params: int
+
+    def prepare(self, channels: int) -> None:
+        """Learn how many colour channels images have, before anything else."""
+
+    @abstractmethod
+    def forward(
+        self, images: Float[Tensor, "n D h w"], params: Float[Tensor, "n P"]
+    ) -> Float[Tensor, "n D h w"]:
+        """Return the images as the parameters would have them."""
+
+
+class Warp(Transform):
+    """A transform that moves pixels, told as coordinates.
+
+    Convention: points are (x, y), y down, in units of half the longer side
+    (``celstack.sampling``); ``pull`` says where a point of the canvas looks in the sprite.
+
+    Laws:
+        Those of Transform; and points do not influence one another.
+    """
+
+    @abstractmethod
+    def pull(
+        self, points: Float[Tensor, "n m 2"], params: Float[Tensor, "n P"]
+    ) -> Float[Tensor, "n m 2"]:
+        """Return where each point looks."""
+
+    def forward(
+        self, images: Float[Tensor, "n D h w"], params: Float[Tensor, "n P"]
+    ) -> Float[Tensor, "n D h w"]:
+        """Warp images on a canvas of their own size; outside is transparent."""
+        height, width = images.shape[-2:]
+        points = canvas_points(height, width, images).expand(len(images), -1, -1)
+        return sample(images, self.pull(points, params), (height, width), outside="zeros")

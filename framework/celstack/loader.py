@@ -1,0 +1,55 @@
+"""From a dataset to batches, in an order that the seed alone decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch.utils.data import DataLoader
+
+from celstack.interfaces.dataset import Batch, Dataset
+
+
+class _Split(torch.utils.data.Dataset[Batch]):
+    """One split, as torch's loader wants it; each index stands for a whole batch."""
+
+    def __init__(self, dataset: Dataset, split: str, batches: Sequence[Sequence[int]]) -> None:
+        self.dataset, self.split, self.batches = dataset, split, batches
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __getitem__(self, index: int) -> Batch:
+        return self.dataset.read(self.split, self.batches[index])
+
+
+def in_order(dataset: Dataset, split: str, count: int, batch_size: int) -> Iterator[Batch]:
+    """Read the first images of a split, in their order."""
+    for indices in torch.arange(min(count, dataset.count(split))).split(batch_size):
+        yield dataset.read(split, indices.tolist())
+
+
+def shuffled(
+    dataset: Dataset, split: str, batch_size: int, seed: int, workers: int = 0
+) -> Iterator[Batch]:
+    """Read a split for ever, epoch after epoch, each in its own order.
+
+    The last batch of an epoch may be smaller than the others.
+    """
+    epoch = 0
+    while True:
+        order = epoch_order(dataset.count(split), seed, epoch)
+        batches = [indices.tolist() for indices in order.split(batch_size)]
+        source = _Split(dataset, split, batches)
+        # Each epoch's order is known beforehand, so workers cannot change it.
+        # A generator of its own keeps the loader from drawing on the run's random state.
+        own = torch.Generator()
+        yield from DataLoader(source, batch_size=None, num_workers=workers, generator=own)
+        epoch += 1
+
+
+def epoch_order(count: int, seed: int, epoch: int) -> torch.Tensor:
+    """Shuffle the indices of a split for one epoch."""
+    # One odd multiplier keeps (seed, epoch) pairs apart for a billion epochs.
+    generator = torch.Generator().manual_seed(seed * 1_000_000_007 + epoch)
+    return torch.randperm(count, generator=generator)

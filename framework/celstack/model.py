@@ -1,0 +1,158 @@
+"""Decomposer: explain images as scenes, render scenes as images."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from celstack.chain import Chain
+from celstack.interfaces.compositor import Compositor
+from celstack.interfaces.predictor import Outline, Prediction, Predictor
+from celstack.interfaces.prototype import Prototype
+from celstack.interfaces.selector import Selector
+from celstack.interfaces.transform import Transform
+from celstack.sampling import canvas_points, sample
+from celstack.scene import EMPTY, Rendering, Scene
+from celstack.softclip import softclip
+
+
+class Decomposer(nn.Module):
+    """The model: two verbs between images and scenes, made of exchangeable parts."""
+
+    def __init__(
+        self,
+        *,
+        sprites: Prototype,
+        compositor: Compositor,
+        selector: Selector,
+        sprite_transforms: Sequence[Transform] = (),
+        layer_transforms: Sequence[Transform] = (),
+        backgrounds: Prototype | None = None,
+        background_transforms: Sequence[Transform] = (),
+        predictor: Predictor | None = None,
+    ) -> None:
+        super().__init__()
+        self.sprites = sprites
+        self.backgrounds = backgrounds
+        self.sprite_chain = Chain(sprite_transforms)
+        self.layer_chain = Chain(layer_transforms)
+        self.background_chain = Chain(background_transforms)
+        self.compositor = compositor
+        self.selector = selector
+        self.predictor = predictor
+        self.canvas = (0, 0)
+        self.sprites_frozen = False
+
+    def prepare(self, sample_images: Float[Tensor, "N C H W"]) -> None:
+        """Make everything that learns, for images like these."""
+        channels, *canvas = sample_images.shape[1:]
+        self.canvas = (canvas[0], canvas[1])
+        self.sprites.prepare(sample_images, with_alpha=True)
+        if self.backgrounds is not None:
+            self.backgrounds.prepare(sample_images, with_alpha=False)
+        for chain in (self.sprite_chain, self.layer_chain, self.background_chain):
+            chain.prepare(channels)
+        if self.predictor is not None:
+            self.predictor.prepare(self.outline(channels))
+
+    def outline(self, channels: int) -> Outline:
+        """State the sizes of the model."""
+        return Outline(
+            image_shape=(channels, *self.canvas),
+            layers=self.compositor.layers,
+            sprites=self.sprites.count,
+            backgrounds=self.backgrounds.count if self.backgrounds is not None else 0,
+            sprite_params=self.sprite_chain.num_params,
+            layer_params=self.layer_chain.num_params,
+            background_params=self.background_chain.num_params,
+            occlusion_logits=self.compositor.num_logits,
+        )
+
+    def activate(self, transforms: Collection[str] | None) -> None:
+        """Let only the named transforms work, in every chain; None means all."""
+        for chain in (self.sprite_chain, self.layer_chain, self.background_chain):
+            chain.activate(transforms)
+
+    def predict(self, images: Float[Tensor, "B C H W"]) -> Prediction:
+        """Predict parameters for every layer and sprite."""
+        assert self.predictor is not None  # a selector that predicts was resolved with one
+        prediction: Prediction = self.predictor(images)
+        return prediction
+
+    def explain(
+        self, images: Float[Tensor, "B C H W"], noise: Float[Tensor, "K H W"] | None = None
+    ) -> Scene:
+        """Find the scenes that make these images."""
+        allow_empty = self.selector.empty_cost is not None and not self.sprites_frozen
+        return self.selector.explain(images, self, noise, allow_empty)
+
+    def render(self, scene: Scene, noise: Float[Tensor, "K H W"] | None = None) -> Rendering:
+        """Make the images of these scenes."""
+        batch, layers = scene.sprite.shape
+        shown = self.show(
+            scene.sprite.flatten(),
+            scene.sprite_params.flatten(0, 1),
+            scene.layer_params.flatten(0, 1),
+            noise,
+        )
+        stack = shown.view(batch, layers, *shown.shape[1:])
+        backdrop = self.render_backdrop(scene)
+        image, visible = self.compositor.compose(stack, backdrop, scene.occlusion)
+        return Rendering(image, stack, backdrop, visible)
+
+    def show(
+        self,
+        sprite: Tensor,
+        sprite_params: Float[Tensor, "n P"],
+        layer_params: Float[Tensor, "n Q"],
+        noise: Float[Tensor, "K H W"] | None,
+    ) -> Float[Tensor, "n D H W"]:
+        """Put each sprite on a canvas of its own (Eq. 3); EMPTY leaves it transparent."""
+        kinds = sprite.clamp_min(0)
+        images = self.sprite_images()[kinds]
+        images = self.sprite_chain.change_pixels(images, sprite_params)
+        images = self.layer_chain.change_pixels(images, layer_params)
+        points = canvas_points(*self.canvas, like=images).expand(len(images), -1, -1)
+        points = self.sprite_chain.pull(
+            self.layer_chain.pull(points, layer_params), sprite_params
+        )
+        if noise is None:
+            warped = sample(images, points, self.canvas, outside="zeros")
+            alpha = warped[:, -1:]
+        else:
+            # Noise belongs to the sprite's area: a channel of ones is warped along.
+            ones = torch.ones_like(images[:, :1])
+            warped = sample(torch.cat([images, ones], 1), points, self.canvas, outside="zeros")
+            alpha = warped[:, -2:-1] + warped[:, -1:] * noise[kinds, None]
+            warped = warped[:, :-1]
+        present = (sprite != EMPTY).to(alpha.dtype)[:, None, None, None]
+        return torch.cat([warped[:, :-1], softclip(alpha) * present], dim=1)
+
+    def sprite_images(self) -> Float[Tensor, "K D h w"]:
+        """Return the sprites, without gradients while they are frozen."""
+        images = self.sprites.images()
+        return images.detach() if self.sprites_frozen else images
+
+    def render_backdrop(self, scene: Scene) -> Float[Tensor, "B C H W"]:
+        """Render the backgrounds alone; black where the model has none."""
+        if self.backgrounds is None or scene.background is None:
+            channels = self.sprites.images().shape[1] - 1
+            return scene.layer_params.new_zeros(len(scene), channels, *self.canvas)
+        params = scene.background_params
+        assert params is not None
+        images = self.background_chain.change_pixels(
+            self.backgrounds.images()[scene.background], params
+        )
+        points = canvas_points(*self.canvas, like=images).expand(len(images), -1, -1)
+        points = self.background_chain.pull(points, params)
+        return sample(images, points, self.canvas, outside="border")[:, :-1]
+
+    def draw_noise(self, amount: float) -> Float[Tensor, "K H W"] | None:
+        """Draw the noise of one training step for the masks (supplementary, Sec. C.4)."""
+        if amount == 0.0:
+            return None
+        like = self.sprites.images()
+        return (torch.rand(len(like), *self.canvas) * 2 - 1).mul(amount).to(like)

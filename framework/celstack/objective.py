@@ -1,0 +1,44 @@
+"""The objective (Eq. 5): how badly scenes explain images, and what their sprites cost."""
+
+from __future__ import annotations
+
+import attrs
+from jaxtyping import Float
+from torch import Tensor
+
+from celstack.scene import EMPTY, Rendering, Scene
+
+
+@attrs.frozen(eq=False)
+class Loss:
+    """The two terms of Eq. 5, averaged over images."""
+
+    reconstruction: Float[Tensor, ""]
+    sprites: Float[Tensor, ""]
+
+    @property
+    def total(self) -> Float[Tensor, ""]:
+        """Sum the terms."""
+        return self.reconstruction + self.sprites
+
+    def detach(self) -> Loss:
+        """Return the same numbers without their history."""
+        return Loss(self.reconstruction.detach(), self.sprites.detach())
+
+
+def squared_error(
+    images: Float[Tensor, "B C H W"], others: Float[Tensor, "B C H W"]
+) -> Float[Tensor, " B"]:
+    """Return the squared error of each image, as a mean over its values.
+
+    A mean, not a sum, so that a price of 1e-4 means the same on any canvas.
+    """
+    return (images - others).square().flatten(1).mean(1)
+
+
+def objective(
+    images: Float[Tensor, "B C H W"], scene: Scene, rendering: Rendering, empty_cost: float
+) -> Loss:
+    """Judge scenes and their renderings."""
+    filled = (scene.sprite != EMPTY).sum(1).to(images.dtype)
+    return Loss(squared_error(images, rendering.image).mean(), empty_cost * filled.mean())

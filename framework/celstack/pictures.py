@@ -1,0 +1,65 @@
+"""Pictures of what was learned, for people who would rather look than read."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from PIL import Image
+from torch import Tensor
+
+from celstack.assembly import Assembly
+from celstack.loader import in_order
+from celstack.model import Decomposer
+
+EXAMPLES = 8
+CHECKER = 4
+
+
+def draw_sprites(decomposer: Decomposer) -> list[Image.Image]:
+    """Draw each sprite, with its transparency."""
+    images = decomposer.sprites.images().detach().cpu()
+    return [to_picture(image) for image in images]
+
+
+def draw_examples(decomposer: Decomposer, assembly: Assembly) -> Image.Image:
+    """Draw some held-out images: input, reconstruction, layers on a checkerboard."""
+    device = next(decomposer.parameters()).device
+    split = assembly.evaluation.split
+    batch = next(in_order(assembly.dataset, split, EXAMPLES, EXAMPLES))
+    decomposer.eval()
+    with torch.no_grad():
+        rendering = decomposer.render(decomposer.explain(batch.images.to(device)))
+    layers = on_checkerboard(rendering.layers.flatten(0, 1).cpu())
+    layers = layers.view(*rendering.layers.shape[:2], *layers.shape[1:])
+    rows = [batch.images, rendering.image.cpu(), *layers.unbind(1)]
+    return tile(torch.stack([row.clamp(0, 1) for row in rows], dim=1))
+
+
+def on_checkerboard(images: Float[Tensor, "n D h w"]) -> Float[Tensor, "n C h w"]:
+    """Lay images over light grey squares, to show where they are transparent."""
+    height, width = images.shape[-2:]
+    rows, columns = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
+    squares = 0.75 + 0.2 * ((rows // CHECKER + columns // CHECKER) % 2)
+    colour, alpha = images[:, :-1].clamp(0, 1), images[:, -1:].clamp(0, 1)
+    return colour * alpha + squares * (1 - alpha)
+
+
+def tile(images: Float[Tensor, "columns rows C h w"], scale: int = 3) -> Image.Image:
+    """Lay images out as a table, enlarged, with white lines between them."""
+    columns, rows, channels, height, width = images.shape
+    table = images.new_ones(channels, rows * (height + 1) + 1, columns * (width + 1) + 1)
+    for column in range(columns):
+        for row in range(rows):
+            top, left = 1 + row * (height + 1), 1 + column * (width + 1)
+            table[:, top : top + height, left : left + width] = images[column, row]
+    picture = to_picture(table)
+    return picture.resize(
+        (picture.width * scale, picture.height * scale), Image.Resampling.NEAREST
+    )
+
+
+def to_picture(image: Float[Tensor, "D h w"]) -> Image.Image:
+    """Make a picture of 1 to 4 channels: grey, grey with alpha, colour, colour with alpha."""
+    values = (image.detach().clamp(0, 1) * 255).round().to(torch.uint8)
+    return Image.fromarray(np.ascontiguousarray(values.permute(1, 2, 0).numpy()).squeeze())

@@ -1,0 +1,1 @@
+"""First-party plugins of Celstack, found through the entry points that any package may use."""

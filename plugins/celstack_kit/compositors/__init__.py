@@ -1,0 +1,1 @@
+"""Compositors: how layers are stacked."""

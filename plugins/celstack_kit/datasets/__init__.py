@@ -1,0 +1,1 @@
+"""Datasets: images, and what is known about them."""

@@ -1,0 +1,1 @@
+"""Metrics: how well images were explained."""

@@ -1,0 +1,64 @@
+"""ARI: how well instances were told apart, over all pixels."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from celstack import Batch, Metric, Rendering, Scene, hookimpl
+
+
+class Ari(Metric):
+    """Adjusted Rand index of instances, background included, averaged over images."""
+
+    needs = ("instances",)
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all images."""
+        self.scores: list[float] = []
+
+    def update(self, scene: Scene, rendering: Rendering, batch: Batch) -> None:  # noqa: ARG002
+        """Score each image of a batch."""
+        assert batch.instances is not None
+        self.scores += adjusted_rand(batch.instances, rendering.instances()).tolist()
+
+    def compute(self) -> float:
+        """Return the mean over images."""
+        return sum(self.scores) / len(self.scores)
+
+
+def adjusted_rand(
+    truth: Int[Tensor, "B H W"], labels: Int[Tensor, "B H W"]
+) -> Float[Tensor, " B"]:
+    """Return the index of each image; 1 where both have a single label."""
+    table = _contingency(truth.flatten(1), labels.flatten(1))
+    pixels = table.sum((1, 2))
+    together = _pairs(table).sum((1, 2))
+    rows, columns = _pairs(table.sum(2)).sum(1), _pairs(table.sum(1)).sum(1)
+    expected = rows * columns / _pairs(pixels)
+    best = (rows + columns) / 2
+    score = (together - expected) / (best - expected)
+    return torch.where(best == expected, torch.ones_like(score), score)
+
+
+def _contingency(
+    truth: Int[Tensor, "B N"], labels: Int[Tensor, "B N"]
+) -> Float[Tensor, "B R S"]:
+    """Count, for each image, the pixels of every pair of labels."""
+    rows, columns = int(truth.max()) + 1, int(labels.max()) + 1
+    image = torch.arange(len(truth), device=truth.device)[:, None]
+    cell = (image * rows + truth) * columns + labels
+    counts = torch.bincount(cell.flatten(), minlength=len(truth) * rows * columns)
+    return counts.view(len(truth), rows, columns).double()
+
+
+def _pairs(counts: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
+    return counts * (counts - 1) / 2
+
+
+@hookimpl
+def celstack_metrics() -> dict[str, type[Ari]]:
+    """Let recipes say ``metrics = ["ari"]``."""
+    return {"ari": Ari}

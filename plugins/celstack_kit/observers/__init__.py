@@ -1,0 +1,1 @@
+"""Observers: those who are told what happens in a run."""

@@ -1,0 +1,1 @@
+"""Predictors: from an image to transform parameters."""

@@ -1,0 +1,1 @@
+"""Prototypes: where sprites and backgrounds come from."""

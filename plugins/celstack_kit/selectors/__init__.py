@@ -1,0 +1,1 @@
+"""Selectors: which sprite fills which layer."""

@@ -1,0 +1,1 @@
+"""Transforms: what may happen to a sprite on its way to the canvas."""

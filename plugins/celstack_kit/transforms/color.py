@@ -1,0 +1,36 @@
+"""Color: change a sprite's colours, channel by channel."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from celstack import Transform, hookimpl
+from celstack.softclip import softclip
+
+
+class Color(Transform):
+    """Gain and offset per channel, softly clipped (paper, supplementary C.2).
+
+    The parameters are the gains' distance from 1, then the offsets, each in the order of
+    the channels. Alpha passes through.
+    """
+
+    num_params = 6
+
+    def prepare(self, channels: int) -> None:
+        """Take two parameters for each channel."""
+        self.num_params = 2 * channels
+
+    def forward(
+        self, images: Float[Tensor, "n D h w"], params: Float[Tensor, "n P"]
+    ) -> Float[Tensor, "n D h w"]:
+        """Scale and shift the colours."""
+        gain, offset = params[:, :, None, None].chunk(2, dim=1)
+        colours = softclip(images[:, :-1] * (1 + gain) + offset)
+        return torch.cat([colours, images[:, -1:]], dim=1)
+
+
+@hookimpl
+def celstack_transforms() -> dict[str, type[Color]]:
+    """Let recipes say ``use = "color"``."""
+    return {"color": Color}

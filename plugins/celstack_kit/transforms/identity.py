@@ -1,0 +1,26 @@
+"""Identity: leave sprites as they are."""
+
+from jaxtyping import Float
+from torch import Tensor
+
+from celstack import Transform, hookimpl
+
+
+class Identity(Transform):
+    """No parameters, no change."""
+
+    num_params = 0
+
+    def forward(
+        self,
+        images: Float[Tensor, "n D h w"],
+        params: Float[Tensor, "n 0"],  # noqa: ARG002
+    ) -> Float[Tensor, "n D h w"]:
+        """Return the images themselves."""
+        return images
+
+
+@hookimpl
+def celstack_transforms() -> dict[str, type[Identity]]:
+    """Let recipes say ``use = "identity"``."""
+    return {"identity": Identity}

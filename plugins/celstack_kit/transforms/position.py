@@ -1,0 +1,30 @@
+"""Position: put a sprite somewhere on the canvas, smaller than the canvas."""
+
+from jaxtyping import Float
+from torch import Tensor
+
+from celstack import Warp, hookimpl
+
+
+class Position(Warp):
+    """Scale and translation for coarse placing (paper, supplementary C.2).
+
+    The parameters are s, and how far right and down the canvas's centre looks in the
+    sprite, in half sprites: source = (1 + e^s) point + shift. In the rest pose the sprite
+    covers half the canvas's longer side, centred; it can never exceed the canvas.
+    """
+
+    num_params = 3
+
+    def pull(
+        self, points: Float[Tensor, "n m 2"], params: Float[Tensor, "n 3"]
+    ) -> Float[Tensor, "n m 2"]:
+        """Look from the canvas into the sprite."""
+        shrink = 1 + params[:, :1].exp()
+        return points * shrink[:, None] + params[:, None, 1:]
+
+
+@hookimpl
+def celstack_transforms() -> dict[str, type[Position]]:
+    """Let recipes say ``use = "position"``."""
+    return {"position": Position}

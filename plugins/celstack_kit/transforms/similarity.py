@@ -1,0 +1,34 @@
+"""Similarity: turn, resize and shift a sprite without distorting it."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from celstack import Warp, hookimpl
+
+
+class Similarity(Warp):
+    """Rotation, uniform scale and translation (paper, supplementary C.2).
+
+    The parameters are log scale, angle in radians (clockwise on screen), shift
+    right and shift down; shifts are in half canvases.
+    """
+
+    num_params = 4
+
+    def pull(
+        self, points: Float[Tensor, "n m 2"], params: Float[Tensor, "n 4"]
+    ) -> Float[Tensor, "n m 2"]:
+        """Undo the shift, then the turn, then the resize."""
+        log_scale, angle, shift = params[:, 0], params[:, 1], params[:, 2:]
+        cos, sin = angle.cos(), angle.sin()
+        # Points are rows, so multiplying by the turn matrix turns them back.
+        turn = torch.stack([cos, -sin, sin, cos], dim=-1).view(-1, 2, 2)
+        shrink = (-log_scale).exp()[:, None, None]
+        return shrink * ((points - shift[:, None]) @ turn)
+
+
+@hookimpl
+def celstack_transforms() -> dict[str, type[Similarity]]:
+    """Let recipes say ``use = "similarity"``."""
+    return {"similarity": Similarity}

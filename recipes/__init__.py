@@ -1,0 +1,1 @@
+"""The recipes, as a package so that the wheel carries them."""
