@@ -112,7 +112,8 @@ class Decomposer(nn.Module):
     ) -> Float[Tensor, "n D H W"]:
         """Put each sprite on a canvas of its own (Eq. 3); EMPTY leaves it transparent."""
         kinds = sprite.clamp_min(0)
-        images = self.sprite_images()[kinds]
+        # Not images[kinds]: its gradient is summed in an order that threads decide.
+        images = self.sprite_images().index_select(0, kinds)
         images = self.sprite_chain.change_pixels(images, sprite_params)
         images = self.layer_chain.change_pixels(images, layer_params)
         points = canvas_points(*self.canvas, like=images).expand(len(images), -1, -1)
@@ -144,7 +145,7 @@ class Decomposer(nn.Module):
         params = scene.background_params
         assert params is not None
         images = self.background_chain.change_pixels(
-            self.backgrounds.images()[scene.background], params
+            self.backgrounds.images().index_select(0, scene.background), params
         )
         points = canvas_points(*self.canvas, like=images).expand(len(images), -1, -1)
         points = self.background_chain.pull(points, params)

@@ -79,7 +79,7 @@ def run(
     if directory:
         directory.save_results(decomposer, assembly, scores)
     audience.tell("celstack_run_finished", folder=folder, scores=scores)
-    return Trained(decomposer, scores, folder)
+    return Trained(decomposer.eval(), scores, folder)
 
 
 def start(assembly: Assembly) -> Decomposer:

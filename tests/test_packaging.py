@@ -1,0 +1,44 @@
+"""The distribution holds what the tree holds."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def test_every_package_of_the_tree_is_listed():
+    roots = PROJECT["tool"]["setuptools"]["package-dir"]
+    found = set()
+    for name, root in roots.items():
+        folders = {path.parent.relative_to(ROOT / root) for path in (ROOT / root).rglob("*.py")}
+        found |= {".".join((name, *folder.parts)) for folder in folders}
+
+    assert found == set(PROJECT["tool"]["setuptools"]["packages"])
+
+
+def test_every_plugin_file_has_its_entry_point():
+    files = (ROOT / "plugins" / "celstack_kit").glob("*/*.py")
+    plugins = {
+        f"celstack_kit.{path.parent.name}.{path.stem}"
+        for path in files
+        if "@hookimpl" in path.read_text()
+    }
+
+    assert plugins == set(PROJECT["project"]["entry-points"]["celstack"].values())
+
+
+@pytest.mark.parametrize(("entry", "module"), PROJECT["project"]["entry-points"]["celstack"].items())
+def test_an_entry_is_named_after_its_kind_and_its_file(entry, module):
+    _, folder, name = module.split(".")
+
+    assert entry == f"{folder.removesuffix('s')}-{name}"
+
+
+def test_torch_has_lower_bounds_only():
+    torches = [d for d in PROJECT["project"]["dependencies"] if d.startswith("torch")]
+
+    assert len(torches) == 2
+    assert all(">=" in d and "<" not in d and "==" not in d for d in torches)

@@ -1,0 +1,55 @@
+"""What the README shows, works."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+import celstack
+from celstack.assemble import assemble
+from celstack.catalog import Catalog
+from celstack.recipe import read_recipe
+from celstack.resolve import resolve
+
+README = (Path(__file__).parent.parent / "README.md").read_text()
+SHORT = [
+    "stages[0].steps=3",
+    "stages[1].steps=3",
+    "dataset.count=64",
+    "evaluation.images=16",
+    "observers=[]",
+]
+
+
+def python_blocks() -> list[str]:
+    return re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+
+
+def test_the_python_assembly_is_the_same_run_as_the_recipe():
+    assembly_block = next(block for block in python_blocks() if "Assembly(" in block)
+    block = assembly_block.replace("steps=400", "steps=3").replace("steps=1000", "steps=3")
+    block = block.replace("count=4096", "count=64")
+    block = block.replace("observers=[Progress()],", "evaluation=celstack.Evaluation(images=16),")
+    here: dict[str, object] = {}
+    exec(block, here)
+    in_python = here["trained"]
+
+    catalog = Catalog()
+    in_toml = celstack.run(assemble(resolve(read_recipe("smoke.toml", SHORT), catalog), catalog))
+
+    assert in_python.scores == pytest.approx({"mse": in_toml.scores["mse"]}, rel=0, abs=0)
+    for name, value in in_toml.decomposer.state_dict().items():
+        assert torch.equal(value, in_python.decomposer.state_dict()[name]), name
+
+
+def test_the_python_assembly_takes_about_fifteen_lines():
+    block = next(block for block in python_blocks() if "Assembly(" in block)
+    code = [line for line in block.splitlines() if line.strip() and "import" not in line]
+
+    assert len(code) <= 18
+
+
+def test_the_two_commands_are_there():
+    assert "pip install -e . && run-recipe smoke.toml" in README
+    assert 'pip install -e ".[dev]" && pytest' in README
