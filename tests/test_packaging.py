@@ -30,7 +30,9 @@ def test_every_plugin_file_has_its_entry_point():
     assert plugins == set(PROJECT["project"]["entry-points"]["celstack"].values())
 
 
-@pytest.mark.parametrize(("entry", "module"), PROJECT["project"]["entry-points"]["celstack"].items())
+@pytest.mark.parametrize(
+    ("entry", "module"), PROJECT["project"]["entry-points"]["celstack"].items()
+)
 def test_an_entry_is_named_after_its_kind_and_its_file(entry, module):
     _, folder, name = module.split(".")
 

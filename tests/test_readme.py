@@ -30,13 +30,17 @@ def test_the_python_assembly_is_the_same_run_as_the_recipe():
     assembly_block = next(block for block in python_blocks() if "Assembly(" in block)
     block = assembly_block.replace("steps=400", "steps=3").replace("steps=1000", "steps=3")
     block = block.replace("count=4096", "count=64")
-    block = block.replace("observers=[Progress()],", "evaluation=celstack.Evaluation(images=16),")
+    block = block.replace(
+        "observers=[Progress()],", "evaluation=celstack.Evaluation(images=16),"
+    )
     here: dict[str, object] = {}
     exec(block, here)
     in_python = here["trained"]
 
     catalog = Catalog()
-    in_toml = celstack.run(assemble(resolve(read_recipe("smoke.toml", SHORT), catalog), catalog))
+    in_toml = celstack.run(
+        assemble(resolve(read_recipe("smoke.toml", SHORT), catalog), catalog)
+    )
 
     assert in_python.scores == pytest.approx({"mse": in_toml.scores["mse"]}, rel=0, abs=0)
     for name, value in in_toml.decomposer.state_dict().items():

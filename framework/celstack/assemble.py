@@ -6,10 +6,10 @@ from typing import Any
 
 from celstack import assembly
 from celstack.assembly import Assembly
-from celstack.catalog import Catalog
+from celstack.catalog import BrokenPluginError, Catalog
 from celstack.errors import CelstackError, Problem, RecipeError, one_line
 from celstack.interfaces.transform import Warp
-from celstack.resolve import Node, ResolvedRecipe
+from celstack.resolved import Node, ResolvedRecipe
 
 
 def assemble(resolved: ResolvedRecipe, catalog: Catalog) -> Assembly:
@@ -41,6 +41,8 @@ def _build(value: Any, catalog: Catalog, problems: list[Problem]) -> Any:
         part = catalog.load(value.kind, value.use)(**options)
         part.name = value.use
         return part
+    except BrokenPluginError as error:
+        problems.append(Problem(f"{value.place}.use", str(error)))
     except CelstackError as error:
         problems.append(Problem(value.place, str(error)))
     # A constructor that objects in another way objects to what the recipe says, too.
@@ -71,8 +73,10 @@ def check_sense(assembly: Assembly) -> list[Problem]:
             "add a transform that moves it, such as a position"
         )
         problems.append(Problem("sprites.size", text))
-    known = ", ".join(assembly.dataset.splits)
-    if assembly.evaluation.split not in assembly.dataset.splits:
-        text = f"{assembly.dataset.name} has only the splits {known}"
+    splits = assembly.dataset.splits
+    text = f"{assembly.dataset.name} has only the splits {', '.join(splits)}"
+    if assembly.evaluation.split not in splits:
         problems.append(Problem("evaluation.split", text))
+    if "train" not in splits:
+        problems.append(Problem("dataset", f"{text}, and learning needs one called train"))
     return problems

@@ -7,15 +7,11 @@ and one that fails costs only itself: the reason is kept and told when its name 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib.metadata import EntryPoint, entry_points
-from inspect import isabstract, isclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from importlib.metadata import Distribution, EntryPoint, entry_points
+from typing import Any, NamedTuple
 
-from celstack.errors import CelstackError, did_you_mean, one_line
+from celstack.errors import CelstackError, did_you_mean, one_line, shown
 from celstack.kinds import KINDS, Kind
-
-if TYPE_CHECKING:
-    import pluggy
 
 GROUP = "celstack"
 # Recipes of the core's own distribution keep their meaning whatever else is installed;
@@ -53,10 +49,9 @@ class Catalog:
 
     def __init__(self, entries: Iterable[EntryPoint] | None = None) -> None:
         found = entry_points(group=GROUP) if entries is None else entries
-        self.plugins = _refuse_duplicates(sorted(map(_read, found)))
+        self.plugins = _refuse_duplicates(sorted(_read(list(found))))
         self._known = {(p.kind, p.name): p for p in self.plugins if not p.refused}
         self._loaded: dict[tuple[str, str], type[Any] | BrokenPluginError] = {}
-        self._manager: pluggy.PluginManager | None = None
 
     def names(self, kind: str) -> list[str]:
         """List the names a recipe may use for parts of this kind."""
@@ -73,7 +68,7 @@ class Catalog:
         plugin = self.find(kind, name)
         if (kind, name) not in self._loaded:
             try:
-                self._loaded[kind, name] = self._load(plugin)
+                self._loaded[kind, name] = _load(plugin)
             # Whatever a stranger's module does while it is imported is its own fault.
             except (Exception, SystemExit) as error:
                 reason = str(error) if isinstance(error, BrokenPluginError) else one_line(error)
@@ -85,43 +80,84 @@ class Catalog:
             raise outcome
         return outcome
 
-    def _load(self, plugin: Plugin) -> type[Any]:
-        from celstack.pluginmanager import new_plugin_manager
-
-        manager = self._manager = self._manager or new_plugin_manager()
-        module = plugin.entry.load()
-        if not manager.is_registered(module):
-            manager.register(module, name=plugin.entry.name)
-        try:
-            manager.check_pending()  # finds hooks that are misspelt
-            others = [other for other in manager.get_plugins() if other is not module]
-            kind = KINDS[plugin.kind]
-            hook = manager.subset_hook_caller(kind.hook, remove_plugins=others)
-            return _checked_class(hook(), kind, plugin.name)
-        except Exception:
-            manager.unregister(module)
-            raise
-
     def _explain_absence(self, kind: str, name: str) -> str:
         known = self.names(kind)
-        text = f"no {kind} is called '{name}'{did_you_mean(name, known)}"
-        others = [other for other, same in self._known if same == name]
+        text = f"no {kind} is called {shown(name)}{did_you_mean(name, known)}"
+        others = [KINDS[other].title for other, same in self._known if same == name]
         if others:
-            text = f"'{name}' is a {' and a '.join(others)}, not a {kind}"
+            text = f"{shown(name)} is {' and '.join(others)}, not {KINDS[kind].title}"
         text += f" (known: {', '.join(known) or 'none'})"
         for plugin in self.plugins:
-            if plugin.refused and plugin.entry.name == f"{kind}-{name}":
+            # An entry whose name is malformed may be the one that is meant.
+            malformed = plugin.kind not in KINDS and plugin.entry.name.endswith(name)
+            if plugin.refused and (plugin.entry.name == f"{kind}-{name}" or malformed):
                 text += f"; refused plugin: {plugin.title}: {plugin.refused}"
         return text
 
 
-def _read(entry: EntryPoint) -> Plugin:
-    kind, _, name = entry.name.partition("-")
-    package, version = (entry.dist.name, entry.dist.version) if entry.dist else ("?", "?")
-    refused = ""
-    if kind not in KINDS or not name:
-        refused = f"an entry is named <kind>-<name>, the kind one of {', '.join(KINDS)}"
-    return Plugin(kind, name, package, version, entry, refused)
+def _load(plugin: Plugin) -> type[Any]:
+    from pluggy import PluginValidationError
+
+    from celstack.pluginmanager import new_plugin_manager
+
+    # A manager for each: what one plugin does wrong cannot reach the next.
+    manager = new_plugin_manager()
+    module = plugin.entry.load()
+    manager.register(module, name=plugin.entry.name)
+    try:
+        manager.check_pending()
+    except PluginValidationError:
+        hooks = manager.get_hookcallers(module) or []
+        name = next(hook.name for hook in hooks if not hook.has_spec())
+        hint = did_you_mean(name, (kind.hook for kind in KINDS.values()))
+        raise BrokenPluginError(f"there is no hook {name}{hint}") from None
+    kind = KINDS[plugin.kind]
+    return _checked_class(getattr(manager.hook, kind.hook)(), kind, plugin.name)
+
+
+def _checked_class(provided: list[Any], kind: Kind, name: str) -> type[Any]:
+    if not provided:
+        raise BrokenPluginError(
+            f"it has no hook {kind.hook}, or lacks @hookimpl on it, or it returns nothing"
+        )
+    if not isinstance(provided[0], dict):
+        raise BrokenPluginError(
+            f"its {kind.hook} must return a dict of classes by name, not {shown(provided[0])}"
+        )
+    if name not in provided[0]:
+        others = ", ".join(map(shown, provided[0])) or "nothing"
+        raise BrokenPluginError(f"its {kind.hook} provides {others}, not '{name}'")
+    part = provided[0][name]
+    if not isinstance(part, type) or not issubclass(part, kind.load_interface()):
+        raise BrokenPluginError(f"{shown(part)} is not a subclass of celstack.{kind.interface}")
+    missing = ", ".join(sorted(getattr(part, "__abstractmethods__", ())))
+    if missing:
+        raise BrokenPluginError(f"{part.__name__} does not define {missing}")
+    return part
+
+
+def _read(entries: Iterable[EntryPoint]) -> list[Plugin]:
+    owners: dict[int, tuple[str, str]] = {}
+    plugins = []
+    for entry in entries:
+        # Asking a distribution for its name parses its metadata anew each time.
+        if id(entry.dist) not in owners:
+            owners[id(entry.dist)] = _owner(entry.dist)
+        kind, _, name = entry.name.partition("-")
+        refused = ""
+        if kind not in KINDS or not name:
+            refused = f"an entry is named <kind>-<name>, the kind one of {', '.join(KINDS)}"
+        elif not entry.pattern.match(entry.value):
+            refused = f"{shown(entry.value)} does not name a module"
+        plugins.append(Plugin(kind, name, *owners[id(entry.dist)], entry, refused))
+    return plugins
+
+
+def _owner(dist: Distribution | None) -> tuple[str, str]:
+    try:
+        return (dist.name, str(dist.version)) if dist and dist.name else ("?", "?")
+    except Exception:  # metadata that is damaged is no reason to refuse the code
+        return ("?", "?")
 
 
 def _refuse_duplicates(plugins: list[Plugin]) -> list[Plugin]:
@@ -138,18 +174,3 @@ def _judge(plugin: Plugin, claimants: list[Plugin]) -> Plugin:
     if any(rival.package == CORE for rival in claimants):
         return plugin._replace(refused=f"the name is taken by {CORE}")
     return plugin._replace(refused=f"the name is claimed by {' and '.join(rivals)} too")
-
-
-def _checked_class(provided: list[Any], kind: Kind, name: str) -> type[Any]:
-    if not provided:
-        raise BrokenPluginError(f"it has no hook {kind.hook}, or lacks @hookimpl on it")
-    if not isinstance(provided[0], dict) or name not in provided[0]:
-        raise BrokenPluginError(f"its {kind.hook} does not provide '{name}'")
-    part = provided[0][name]
-    interface = kind.load_interface()
-    if not isclass(part) or not issubclass(part, interface):
-        raise BrokenPluginError(f"{part!r} is not a subclass of celstack.{kind.interface}")
-    if isabstract(part):
-        missing = ", ".join(sorted(getattr(part, "__abstractmethods__", ())))
-        raise BrokenPluginError(f"{part.__name__} lacks {missing}")
-    return part

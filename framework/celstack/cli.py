@@ -38,10 +38,11 @@ def celstack() -> None:
     parser.add_argument("--version", action="store_true", help="say the version and stop")
     choices = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, summary in COMMANDS.items():
-        module = import_module(f"celstack.commands.{name.replace('-', '_')}")
         chosen = choices.add_parser(name, help=summary, description=summary.capitalize() + ".")
-        module.add_arguments(chosen)
-        chosen.set_defaults(main=module.main)
+        if name in sys.argv[1:]:
+            module = import_module(f"celstack.commands.{name.replace('-', '_')}")
+            module.add_arguments(chosen)
+            chosen.set_defaults(main=module.main)
     _finish(lambda: _dispatch(parser, parser.parse_args()))
 
 
@@ -58,10 +59,13 @@ def _dispatch(parser: argparse.ArgumentParser, arguments: argparse.Namespace) ->
 
 def _finish(command: Callable[[], None]) -> None:
     """Run a command and exit: 0, 1 for a failed run, 2 for a user's mistake, 130 on Ctrl-C."""
+    code: int | str | None = 0
     try:
-        command()
+        try:
+            command()
+        except SystemExit as asked:  # by the parser, after printing help or usage
+            code = asked.code
         sys.stdout.flush()
-        code = 0
     except RunFailedError as error:
         code = complain(str(error), 1)
     except CelstackError as error:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class CelstackError(Exception):
@@ -42,6 +41,8 @@ class RecipeError(CelstackError):
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Say the nearest known name, or nothing if none is near."""
+    from difflib import get_close_matches
+
     near = get_close_matches(name, list(known), n=1)
     return f"; did you mean '{near[0]}'?" if near else ""
 
@@ -50,3 +51,22 @@ def one_line(error: BaseException) -> str:
     """Tell an exception of somebody else's code in one line."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def shown(value: Any) -> str:
+    """Show a value of the user's in a few words of one line, much as TOML would."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    try:
+        # Dates have a spelling of their own in TOML; all else is spelt nearly as in Python.
+        text = value.isoformat() if hasattr(value, "isoformat") else repr(value)
+    except (ValueError, RecursionError):
+        return "something too large to show"
+    text = " ".join(text.split())
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def spelt(key: str) -> str:
+    """Spell a key for a place in a recipe: in quotes unless it is a bare word of TOML."""
+    bare = key.replace("-", "_").replace("_", "a")
+    return key if bare.isascii() and bare.isalnum() else shown(key)

@@ -13,6 +13,11 @@ class Kind(NamedTuple):
     interface: str
 
     @property
+    def title(self) -> str:
+        """Name the kind with its article."""
+        return f"{'an' if self.name[0] in 'aeiou' else 'a'} {self.name}"
+
+    @property
     def hook(self) -> str:
         """Name the hook through which plugins provide this kind."""
         return f"celstack_{self.name}s"

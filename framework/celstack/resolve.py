@@ -8,63 +8,29 @@ plugin's source does not say plainly what its constructor takes.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from types import NoneType, UnionType
-from typing import Any, NamedTuple, Union, get_args, get_origin
+from typing import Any, Union, get_args, get_origin
 
 from celstack.catalog import Catalog
-from celstack.errors import CelstackError, Problem, RecipeError, did_you_mean
+from celstack.errors import CelstackError, Problem, RecipeError, did_you_mean, shown, spelt
 from celstack.kinds import KIND_OF_INTERFACE, KINDS
-from celstack.options import (
-    REQUIRED,
-    SETTINGS,
-    Option,
-    Signature,
-    TooClever,
-    inspect_class,
-    read_class,
-    read_plugin,
-)
+from celstack.options import REQUIRED, SETTINGS, Option, Signature, inspect_class
 from celstack.recipe import Recipe
-from celstack.values import Misfit, fit
+from celstack.resolved import Node, ResolvedRecipe
+from celstack.source import TooClever, read_class, read_plugin
+from celstack.values import Misfit, describe, fit
 
 ROOT = "Assembly"
 ASSEMBLY_MODULE = "celstack.assembly"
-
-
-class Node(NamedTuple):
-    """A table of the recipe that has been checked: a part, or settings of the core."""
-
-    place: str
-    kind: str
-    """The part's kind, or the name of the settings."""
-    use: str
-    """The plugin's name; empty for settings."""
-    options: dict[str, Any]
-
-    def as_table(self) -> dict[str, Any]:
-        """Return what a recipe would say to get exactly this."""
-        table = {"use": self.use} if self.use else {}
-        said = {key: _as_toml(value) for key, value in self.options.items()}
-        return {**table, **{key: value for key, value in said.items() if value is not None}}
-
-
-class ResolvedRecipe(NamedTuple):
-    """A recipe without mistakes, in which every option has its value."""
-
-    name: str
-    source: str
-    root: Node
-
-    def as_table(self) -> dict[str, Any]:
-        """Return a recipe that says everything and extends nothing."""
-        return self.root.as_table()
 
 
 def resolve(recipe: Recipe, catalog: Catalog) -> ResolvedRecipe:
     """Check every word of a recipe, or raise RecipeError with all that is wrong."""
     resolver = _Resolver(catalog)
     root = resolver.settings(ROOT, recipe.table, "")
-    if not resolver.problems:
+    # Which transforms there are is only known when nothing is wrong with them.
+    if not any(p.place.startswith(("transforms", "stages")) for p in resolver.problems):
         resolver.check_stages(root)
     if resolver.problems:
         raise RecipeError(recipe.source, resolver.problems)
@@ -73,11 +39,21 @@ def resolve(recipe: Recipe, catalog: Catalog) -> ResolvedRecipe:
 
 def signature_of(catalog: Catalog, kind: str, name: str) -> Signature:
     """Return what a plugin's constructor takes, importing it only if its source is unclear."""
-    plugin = catalog.find(kind, name)
+    entry = catalog.find(kind, name).entry
     try:
-        return read_plugin(plugin.entry.module, KINDS[kind].hook, name)
+        if entry.attr:
+            raise TooClever("what is registered is not the module")
+        return read_plugin(entry.module, KINDS[kind].hook, name)
     except TooClever:
         return inspect_class(catalog.load(kind, name))
+
+
+def settings_signature(name: str) -> Signature:
+    """Return what a class of ``celstack.assembly`` takes."""
+    try:
+        return read_class(ASSEMBLY_MODULE, name)
+    except TooClever:  # installed without its source
+        return inspect_class(getattr(import_module(ASSEMBLY_MODULE), name))
 
 
 class _Resolver:
@@ -87,22 +63,21 @@ class _Resolver:
 
     def settings(self, name: str, table: Any, place: str) -> Node:
         if not isinstance(table, Mapping):
-            self._complain(place, f"must be a table, not {table!r}")
+            self._complain(place, f"must be a table, not {shown(table)}")
             return Node(place, name, "", {})
-        signature = read_class(ASSEMBLY_MODULE, name)
-        return Node(place, name, "", self._options(signature, table, place, ""))
+        return Node(place, name, "", self._options(settings_signature(name), table, place, ""))
 
     def part(self, kind: str, table: Any, place: str) -> Node | None:
         if isinstance(table, str):
             table = {"use": table}
         if not isinstance(table, Mapping):
-            self._complain(place, f"must be a table that says which {kind} to use")
+            text = f"must be a table that says which {kind} to use, not {shown(table)}"
+            self._complain(place, text)
             return None
         use = table.get("use")
         if not isinstance(use, str):
-            missing = "is missing" if use is None else f"must be a string, not {use!r}"
-            known = ", ".join(self.catalog.names(kind))
-            self._complain(_join(place, "use"), f"{missing} (known: {known})")
+            missing = "is missing" if use is None else f"must be a string, not {shown(use)}"
+            self._complain(_join(place, "use"), f"{missing} ({self._known(kind)})")
             return None
         try:
             signature = signature_of(self.catalog, kind, use)
@@ -119,7 +94,10 @@ class _Resolver:
         for stage in root.options["stages"]:
             for index, name in enumerate(stage.options["transforms"] or ()):
                 if name not in known:
-                    text = f"the recipe has no transform '{name}'{did_you_mean(name, known)}"
+                    text = f"the recipe has no transform {shown(name)}"
+                    text += (
+                        f"{did_you_mean(name, known)} (it has: {', '.join(known) or 'none'})"
+                    )
                     self._complain(f"{stage.place}.transforms[{index}]", text)
 
     def _options(
@@ -135,28 +113,42 @@ class _Resolver:
         if option.name in table:
             return self._value(option.annotation, table[option.name], where)
         if option.default is REQUIRED:
-            self._complain(where, "is missing")
+            kind = _kind_name(option.annotation)
+            wanted = self._known(kind) if kind else f"it must be {describe(option.annotation)}"
+            self._complain(where, f"is missing; {wanted}")
             return None
         if _settings_name(option.annotation):
             return self._value(option.annotation, {}, where)
-        return option.default
+        try:
+            return fit(option.default, option.annotation)
+        except Misfit:  # a default may be what no recipe can say
+            return option.default
 
     def _value(self, annotation: Any, value: Any, place: str) -> Any:
         annotation = _without_none(annotation)
-        if get_origin(annotation) is list and isinstance(value, list):
-            inner = get_args(annotation)[0]
-            if _kind_name(inner) or _settings_name(inner):
-                items = [self._value(inner, v, f"{place}[{n}]") for n, v in enumerate(value)]
-                return [item for item in items if item is not None]
+        inner = get_args(annotation)[0] if get_origin(annotation) is list else None
         if kind := _kind_name(annotation):
             return self.part(kind, value, place)
         if name := _settings_name(annotation):
             return self.settings(name, value, place)
+        if _kind_name(inner) or _settings_name(inner):
+            return self._list(inner, value, place)
         try:
             return fit(value, annotation)
         except Misfit as misfit:
             self._complain(place + misfit.place, misfit.text)
             return None
+
+    def _list(self, inner: Any, value: Any, place: str) -> list[Node]:
+        if not isinstance(value, list):
+            hint = f"; write [[{place}]], with two brackets" if isinstance(value, dict) else ""
+            self._complain(place, f"must be a list, not {shown(value)}{hint}")
+            return []
+        items = [self._value(inner, item, f"{place}[{n}]") for n, item in enumerate(value)]
+        return [item for item in items if item is not None]
+
+    def _known(self, kind: str) -> str:
+        return f"known {kind}s: {', '.join(self.catalog.names(kind)) or 'none'}"
 
     def _complain(self, place: str, text: str) -> None:
         self.problems.append(Problem(place, text))
@@ -169,11 +161,11 @@ def _unknown(key: str, place: str, use: str, known: list[str]) -> str:
 
 
 def _join(place: str, key: str) -> str:
-    return f"{place}.{key}" if place else key
+    return f"{place}.{spelt(key)}" if place else spelt(key)
 
 
 def _without_none(annotation: Any) -> Any:
-    """Reduce ``X | None`` to X where X is a table: a recipe says None by saying nothing."""
+    """Reduce ``X | None`` to X: a recipe says None by saying nothing."""
     if get_origin(annotation) in (Union, UnionType):
         inner = [choice for choice in get_args(annotation) if choice is not NoneType]
         if len(inner) == 1:
@@ -189,15 +181,3 @@ def _kind_name(annotation: Any) -> str:
 def _settings_name(annotation: Any) -> str:
     name = getattr(annotation, "__name__", "")
     return name if name in SETTINGS else ""
-
-
-def _as_toml(value: Any) -> Any:
-    if isinstance(value, Node):
-        return value.as_table()
-    if isinstance(value, list | tuple):
-        return [_as_toml(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _as_toml(item) for key, item in value.items()}
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    return str(value)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from celstack.curriculum import Phase
     from celstack.model import Decomposer
     from celstack.objective import Loss
-    from celstack.resolve import ResolvedRecipe
+    from celstack.resolved import ResolvedRecipe
 
 PACKAGES = ("celstack", "torch", "torchvision", "numpy")
 

@@ -2,6 +2,7 @@
 
 The annotations understood are those an option needs: bool, int, float, str, Path, None,
 Any, Literal, tuple, list, dict, unions of these, and Annotated with annotated-types bounds.
+Of any other class, the value must be an instance.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-import annotated_types
+from celstack.errors import shown, spelt
+from celstack.kinds import KIND_OF_INTERFACE
 
 NAMES = {
     bool: "true or false",
@@ -30,6 +32,8 @@ BOUNDS = {
     "le": ("at most", lambda value, bound: value <= bound),
     "lt": ("less than", lambda value, bound: value < bound),
 }
+LARGEST = 2**63 - 1
+"""The integers that every reader of TOML understands go this far."""
 
 
 class Misfit(ValueError):  # noqa: N818 - an outcome of a check, caught by those who ask
@@ -56,48 +60,63 @@ def fit(value: Any, annotation: Any) -> Any:
             return value
         raise _misfit(value, annotation)
     if origin is dict and isinstance(value, dict):
-        return {key: _fit_inside(f".{key}", v, arguments[1]) for key, v in value.items()}
+        inner = arguments[1]
+        return {k: _fit_inside(f".{spelt(str(k))}", v, inner) for k, v in value.items()}
     if origin in (list, tuple) and isinstance(value, list | tuple):
         return _fit_items(value, annotation)
-    return _fit_plain(value, annotation)
+    return _fit_plain(value, origin or annotation, annotation)
 
 
 def describe(annotation: Any) -> str:
     """Name an annotation for a reader: 'an integer of at least 1'."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        bounds = [f"{BOUNDS[key][0]} {bound:g}" for key, bound in _bounds(annotation)]
-        return f"{describe(arguments[0])} of {' and '.join(bounds)}"
+        bounds = " and ".join(f"{BOUNDS[key][0]} {bound}" for key, bound in _bounds(annotation))
+        return describe(arguments[0]) + (f" of {bounds}" if bounds else "")
     if origin in (Union, UnionType):
-        return " or ".join(describe(choice) for choice in arguments)
+        # A recipe says None by saying nothing.
+        return " or ".join(describe(choice) for choice in arguments if choice is not NoneType)
     if origin is Literal:
-        return " or ".join(repr(choice) for choice in arguments)
+        return " or ".join(map(shown, arguments))
     if origin is tuple and Ellipsis not in arguments:
-        return f"a list of {len(arguments)}: {', '.join(map(describe, arguments))}"
+        items = list(map(describe, arguments))
+        alike = f"each {items[0]}" if len(set(items)) == 1 else ", ".join(items)
+        return f"a list of {len(items)}, {alike}"
     if origin in (list, tuple):
         return f"a list, each {describe(arguments[0])}"
     if origin is dict:
         return f"a table, each value {describe(arguments[1])}"
-    return NAMES.get(annotation) or str(getattr(annotation, "__name__", annotation))
+    name = str(getattr(annotation, "__name__", annotation))
+    kind = KIND_OF_INTERFACE.get(name)
+    return NAMES.get(annotation) or (kind.title if kind else name)
 
 
-def _fit_plain(value: Any, annotation: Any) -> Any:
-    if annotation is Path and isinstance(value, str | Path):
+def _fit_plain(value: Any, plain: Any, annotation: Any) -> Any:
+    if plain is Path and isinstance(value, str | Path):
         return Path(value)
-    if annotation is float and isinstance(value, int | float) and not isinstance(value, bool):
-        try:
-            number = float(value)
-        except OverflowError:
-            raise Misfit("", "must be a number of ordinary size") from None
-        if math.isfinite(number):
-            return number
-        raise Misfit("", f"must be a finite number, not {value}")
+    if plain is tuple and isinstance(value, list):
+        return tuple(value)
+    if plain is float and isinstance(value, int | float) and not isinstance(value, bool):
+        return _fit_number(value)
     # A bool is an int to Python, but never to a reader.
-    if isinstance(value, bool) != (annotation is bool):
+    if isinstance(value, bool) and plain in (int, float):
         raise _misfit(value, annotation)
-    if isinstance(annotation, type) and isinstance(value, annotation):
+    if plain is int and isinstance(value, int) and abs(value) > LARGEST:
+        raise Misfit("", f"must be an integer of at most {LARGEST}")
+    # What is neither a class nor in our list, such as a TypeVar, is the part's own affair.
+    if not isinstance(plain, type) or isinstance(value, plain):
         return value
     raise _misfit(value, annotation)
+
+
+def _fit_number(value: int | float) -> float:
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if math.isfinite(number):
+        return number
+    raise Misfit("", f"must be a finite number, not {shown(value)}")
 
 
 def _fit_any(value: Any, annotation: Any) -> Any:
@@ -137,18 +156,14 @@ def _fit_bounds(value: Any, annotation: Any) -> Any:
 
 
 def _bounds(annotation: Any) -> list[tuple[str, Any]]:
-    constraints = [
-        c for c in get_args(annotation)[1:] if isinstance(c, annotated_types.BaseMetadata)
-    ]
+    """List the bounds, of annotated-types or of whatever has the same attributes."""
     return [
         (key, getattr(constraint, key))
-        for constraint in constraints
+        for constraint in get_args(annotation)[1:]
         for key in BOUNDS
         if getattr(constraint, key, None) is not None
     ]
 
 
 def _misfit(value: Any, annotation: Any) -> Misfit:
-    shown = repr(value)
-    shown = shown if len(shown) <= 60 else shown[:57] + "..."
-    return Misfit("", f"must be {describe(annotation)}, not {shown}")
+    return Misfit("", f"must be {describe(annotation)}, not {shown(value)}")

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from celstack.catalog import Catalog
 from celstack.commands.run import add_overrides
-from celstack.recipe import read_recipe
-from celstack.resolve import resolve
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,8 +15,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Resolve and assemble, and say that all is well."""
+    from celstack.catalog import Catalog
+    from celstack.recipe import read_recipe
+    from celstack.resolve import resolve
+
+    recipe = read_recipe(arguments.recipe, arguments.set)
     catalog = Catalog()
-    resolved = resolve(read_recipe(arguments.recipe, arguments.set), catalog)
+    resolved = resolve(recipe, catalog)
 
     from celstack.assemble import assemble
     from celstack.cli import say

@@ -5,11 +5,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from celstack.catalog import Catalog
-from celstack.errors import CelstackError
-from celstack.recipe import read_recipe
-from celstack.resolve import resolve
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Say what the command takes."""
@@ -40,11 +35,17 @@ def add_overrides(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Resolve, assemble, train; write nothing before the recipe is known to be sound."""
+    from celstack.catalog import Catalog
+    from celstack.errors import RunFailedError, one_line
+    from celstack.recipe import read_recipe
+    from celstack.resolve import resolve
+
     overrides = list(arguments.set)
     if arguments.seed is not None:
         overrides.append(f"seed={arguments.seed}")
+    recipe = read_recipe(arguments.recipe, overrides)
     catalog = Catalog()
-    resolved = resolve(read_recipe(arguments.recipe, overrides), catalog)
+    resolved = resolve(recipe, catalog)
 
     from celstack.assemble import assemble
     from celstack.cli import say
@@ -63,13 +64,14 @@ def main(arguments: argparse.Namespace) -> None:
         directory.save_recipe(resolved)
         trained = run(assembly, directory, device)
     except KeyboardInterrupt:
+        checkpoint = directory.folder / "checkpoint.pt"
+        saved = f"what was learned is in {checkpoint}"
         raise KeyboardInterrupt(
-            f"interrupted; what was learned is in {directory.folder}"
+            f"interrupted; {saved if checkpoint.exists() else 'nothing was learned yet'}"
         ) from None
     except OSError as error:
-        raise CelstackError(
-            f"{directory.folder}: cannot write there: {error.strerror}"
-        ) from error
+        where = f"{error.filename}: {error.strerror}" if error.filename else one_line(error)
+        raise RunFailedError(f"the run in {directory.folder} failed: {where}") from error
     finally:
         directory.close()
     if arguments.quiet:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from inspect import cleandoc
+from typing import Any
 
 from celstack.catalog import Catalog
+from celstack.errors import shown
 from celstack.kinds import KINDS
 from celstack.options import REQUIRED
 from celstack.resolve import signature_of
@@ -25,11 +28,18 @@ def main(arguments: argparse.Namespace) -> None:
     plugin = catalog.find(arguments.kind, arguments.name)
     signature = signature_of(catalog, arguments.kind, arguments.name)
     say(f"{plugin.kind} {plugin.name} ({plugin.owner})")
-    say(f"\n{signature.doc}\n")
+    say(f"\n{cleandoc(signature.doc) or 'It says nothing of itself.'}\n")
     if not signature.options:
         say("It takes no options.")
         return
     say("Options:")
     for option in signature.options:
-        default = "required" if option.default is REQUIRED else f"default {option.default!r}"
-        say(f"  {option.name}: {describe(option.annotation)} ({default})")
+        say(f"  {option.name}: {describe(option.annotation)} ({_default(option.default)})")
+
+
+def _default(default: Any) -> str:
+    if default is REQUIRED:
+        return "required"
+    if default is None:
+        return "optional"
+    return f"default {shown(list(default) if isinstance(default, tuple) else default)}"

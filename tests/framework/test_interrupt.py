@@ -1,0 +1,50 @@
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+CODE = "from celstack.cli import run_recipe; run_recipe()"
+
+
+def wait_for(condition, process, seconds=120):
+    """Wait until something is so, unless the process ends before."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT can be sent there")
+def test_ctrl_c_saves_what_was_learned_and_says_where(small, tmp_path):
+    out = tmp_path / "runs"
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            CODE,
+            small,
+            "--out",
+            str(out),
+            "--set",
+            "stages[0].steps=9999999",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        wait_for(lambda: any(log.stat().st_size for log in out.glob("my/*/log.jsonl")), process)
+        process.send_signal(signal.SIGINT)
+        said, complaint = process.communicate(timeout=60)
+    finally:
+        process.kill()
+
+    (checkpoint,) = out.glob("my/*/checkpoint.pt")
+    assert process.returncode == 130
+    assert said == ""
+    assert complaint == f"celstack: interrupted; what was learned is in {checkpoint}\n"
+    assert torch.load(checkpoint, weights_only=True)["step"] >= 1

@@ -1,0 +1,69 @@
+"""What can be answered without torch is; tests/benchmarks/startup.py measures the gain."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+CODE = """
+import json, sys
+from celstack import cli
+sys.argv = json.loads(sys.argv[1])
+entry = cli.run_recipe if sys.argv[0] == "run-recipe" else cli.celstack
+try:
+    entry()
+except SystemExit as stopped:
+    print()
+    print(json.dumps([stopped.code, sorted(sys.modules)]))
+"""
+
+
+def imported_by(*command):
+    """Run a command in a fresh Python; return its exit code and the modules it imported."""
+    done = subprocess.run(
+        [sys.executable, "-c", CODE, json.dumps(command)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    code, modules = json.loads(done.stdout.splitlines()[-1])
+    return code, set(modules)
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (["run-recipe", "--help"], 0),
+        (["celstack", "--help"], 0),
+        (["celstack", "--version"], 0),
+        (["celstack", "plugins"], 0),
+        (["celstack", "recipes"], 0),
+        (["celstack", "show", "selector", "greedy"], 0),
+        (["run-recipe", "missing.toml"], 2),
+        (["run-recipe", "smoke.toml", "--set", "selector.sweep=1"], 2),
+        (["run-recipe", "smoke.toml", "--set", "selector.use=gredy"], 2),
+        (["run-recipe", "smoke.toml", "--set", "sprites.count=0"], 2),
+        (["celstack", "check", "smoke.toml", "--set", "stages[0].transforms=['tps']"], 2),
+        (["celstack", "check", "smoke.toml", "--set", "extra=1"], 2),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_torch_is_not_imported_by(command, code):
+    stopped, modules = imported_by(*command)
+
+    assert stopped == code
+    assert modules.isdisjoint({"torch", "numpy", "rich", "jaxtyping", "attr"})
+
+
+def test_help_does_not_even_look_for_plugins():
+    _, modules = imported_by("celstack", "--help")
+
+    assert modules.isdisjoint({"importlib.metadata", "tomllib", "celstack.catalog"})
+
+
+def test_a_recipe_without_mistakes_does_import_torch():
+    _, modules = imported_by("celstack", "check", "smoke.toml")
+
+    assert "torch" in modules
