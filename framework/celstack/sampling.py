@@ -26,9 +26,9 @@ def extent(height: int, width: int) -> tuple[float, float]:
 def canvas_points(height: int, width: int, like: Tensor) -> Float[Tensor, "m 2"]:
     """List the pixel centres of a canvas, row by row."""
     reach_x, reach_y = extent(height, width)
-    x = ((torch.arange(width, device=like.device) + 0.5) * (2 / width) - 1) * reach_x
-    y = ((torch.arange(height, device=like.device) + 0.5) * (2 / height) - 1) * reach_y
-    return torch.stack(torch.meshgrid(x, y, indexing="xy"), dim=-1).view(-1, 2).to(like.dtype)
+    x = ((torch.arange(width).to(like) + 0.5) * (2 / width) - 1) * reach_x
+    y = ((torch.arange(height).to(like) + 0.5) * (2 / height) - 1) * reach_y
+    return torch.stack(torch.meshgrid(x, y, indexing="xy"), dim=-1).view(-1, 2)
 
 
 def sample(

@@ -16,6 +16,7 @@ class Compositor(Part):
     Laws:
         With all layers transparent, the image is the backdrop.
         With one opaque layer alone, the image is that layer.
+        The image is what is seen of each layer, and of the backdrop where no layer is.
         ``occlusion`` has a zero diagonal, and d_jl + d_lj = 1 off it.
     """
 

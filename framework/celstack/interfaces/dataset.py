@@ -45,8 +45,9 @@ class Dataset(Part):
 
     Laws:
         ``read`` is a function: the same split and indices give the same batch, in any order
-        and in any process, however indices are grouped.
-        Images are float32 in [0, 1] and have the shape ``image_shape``.
+        and in any process, however indices are grouped. It leaves the random state alone.
+        Images are float32 in [0, 1] and have the shape ``image_shape``; labels are int64.
+        One split is called ``train``, no split is empty, and a dataset can be pickled.
     """
 
     splits: tuple[str, ...] = ("train", "test")

@@ -40,7 +40,9 @@ class Predictor(Part, nn.Module):
 
     Laws:
         Before the first training step all predictions are zero: the rest pose.
-        Every parameter that ``per_sprite`` lists comes with the axis that runs over sprites.
+        An image's prediction depends on no other image in eval mode.
+        Every parameter that ``per_sprite`` lists comes with the axis that runs over sprites;
+        swapping sprites in all of them swaps their predictions.
     """
 
     @abstractmethod

@@ -29,12 +29,15 @@ class Transform(Part, nn.Module):
     recipe's order.
 
     Laws:
-        All-zero parameters leave the sprite in its rest pose.
+        All-zero parameters leave the sprite in its rest pose, the same for every image.
         Each image depends on its own row of parameters alone.
-        Shapes stay as they are, and gradients reach images and parameters.
+        Shapes and precision stay as they are, what is given is not written into, and
+        gradients reach images and parameters.
     """
 
     num_params: int
+    rest_is_identity: bool = True
+    """Whether the rest pose changes nothing; a transform that places sprites may differ."""
 
     def prepare(self, channels: int) -> None:
         """Learn how many colour channels images have, before anything else."""

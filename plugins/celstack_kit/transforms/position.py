@@ -4,6 +4,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from celstack import Warp, hookimpl
+from celstack.softexp import softexp
 
 
 class Position(Warp):
@@ -15,12 +16,13 @@ class Position(Warp):
     """
 
     num_params = 3
+    rest_is_identity = False
 
     def pull(
         self, points: Float[Tensor, "n m 2"], params: Float[Tensor, "n 3"]
     ) -> Float[Tensor, "n m 2"]:
         """Look from the canvas into the sprite."""
-        shrink = 1 + params[:, :1].exp()
+        shrink = 1 + softexp(params[:, :1])
         return points * shrink[:, None] + params[:, None, 1:]
 
 

@@ -5,6 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from celstack import Warp, hookimpl
+from celstack.softexp import softexp
 
 
 class Similarity(Warp):
@@ -24,7 +25,7 @@ class Similarity(Warp):
         cos, sin = angle.cos(), angle.sin()
         # Points are rows, so multiplying by the turn matrix turns them back.
         turn = torch.stack([cos, -sin, sin, cos], dim=-1).view(-1, 2, 2)
-        shrink = (-log_scale).exp()[:, None, None]
+        shrink = softexp(-log_scale)[:, None, None]
         return shrink * ((points - shift[:, None]) @ turn)
 
 

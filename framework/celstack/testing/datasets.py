@@ -1,0 +1,112 @@
+"""The laws of datasets."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+import torch
+
+from celstack.interfaces.dataset import Batch, Dataset
+from celstack.testing.laws import demand
+
+READ = 6
+"""How many images of a split are read."""
+
+
+def check_dataset(dataset: Dataset) -> None:
+    """Check the laws of Dataset on a few images of every split."""
+    demand(dataset, "train" in dataset.splits, "there is a split 'train', to learn from")
+    copied = _pickled(dataset)
+    for split in dataset.splits:
+        count = dataset.count(split)
+        demand(dataset, count > 0, f"every split has images, but '{split}' has {count}")
+        indices = np.linspace(0, count - 1, min(READ, count)).astype(int).tolist()
+        before = _random_state()
+        batch = dataset.read(split, indices)
+        law = "read is a function of split and indices, but it draws on the random state"
+        demand(dataset, _random_state() == before, law)
+        _check_images(dataset, batch, len(indices))
+        _check_truth(dataset, batch)
+        _check_function(dataset, split, indices, batch)
+        same = _same(copied.read(split, indices), batch)
+        law = "the same indices give the same batch in any process, but a pickled copy differs"
+        demand(dataset, same, law)
+
+
+def _pickled(dataset: Dataset) -> Dataset:
+    try:
+        copied: Dataset = pickle.loads(pickle.dumps(dataset))  # noqa: S301 - our own bytes
+    except Exception as error:
+        law = f"a dataset can be pickled, for workers, but: {type(error).__name__}: {error}"
+        raise AssertionError(f"{type(dataset).__name__}: {law}") from error
+    return copied
+
+
+def _random_state() -> tuple[object, ...]:
+    return torch.get_rng_state().tolist(), str(np.random.get_state(legacy=False))
+
+
+def _check_images(dataset: Dataset, batch: Batch, count: int) -> None:
+    images = batch.images
+    expected = (count, *dataset.image_shape)
+    law = f"images have the shape (indices, *image_shape) = {expected}"
+    demand(dataset, images.shape == expected, f"{law}, but it is {tuple(images.shape)}")
+    law = f"images are float32, but these are {images.dtype}"
+    demand(dataset, images.dtype == torch.float32, law)
+    inside = bool((images >= 0).all() and (images <= 1).all())
+    demand(dataset, inside, "images lie in [0, 1]")
+
+
+def _check_truth(dataset: Dataset, batch: Batch) -> None:
+    pixels = (len(batch), *dataset.image_shape[1:])
+    shapes = {"instances": pixels, "classes": pixels, "label": (len(batch),)}
+    for name, shape in shapes.items():
+        labels = getattr(batch, name)
+        if labels is None:
+            continue
+        law = f"{name} has the shape {shape}, but it is {tuple(labels.shape)}"
+        demand(dataset, labels.shape == shape, law)
+        whole = labels.dtype == torch.int64 and bool((labels >= 0).all())
+        demand(dataset, whole, f"{name} are int64, 0 or more")
+    names = len(dataset.class_names)
+    if batch.classes is not None and names:
+        known = int(batch.classes.max()) <= names
+        demand(dataset, known, "class_names has a name for each class, counted from 1")
+    if batch.instances is not None and dataset.most_objects is not None:
+        most = max(len(image[image > 0].unique()) for image in batch.instances)
+        law = f"no image shows more than most_objects = {dataset.most_objects}, but {most} are"
+        demand(dataset, most <= dataset.most_objects, law)
+
+
+def _check_function(dataset: Dataset, split: str, indices: Sequence[int], batch: Batch) -> None:
+    law = "read is a function, but the same indices {} give other images"
+    backwards = dataset.read(split, list(reversed(indices)))
+    places = list(range(len(indices)))
+    same = _same(_some(backwards, places[::-1]), batch)
+    demand(dataset, same, law.format("in another order"))
+    for place, index in enumerate(indices):
+        alone = dataset.read(split, [index])
+        same = _same(alone, _some(batch, [place]))
+        demand(dataset, same, law.format("one by one"))
+    demand(dataset, _same(dataset.read(split, indices), batch), law.format("a second time"))
+
+
+def _some(batch: Batch, rows: list[int]) -> Batch:
+    fields: dict[str, Any] = {k: v if v is None else v[rows] for k, v in _fields(batch)}
+    return Batch(**fields)
+
+
+def _same(left: Batch, right: Batch) -> bool:
+    pairs = zip(_fields(left), _fields(right), strict=True)
+    return all(
+        (a is None and b is None) or (a is not None and b is not None and torch.equal(a, b))
+        for (_, a), (_, b) in pairs
+    )
+
+
+def _fields(batch: Batch) -> list[tuple[str, torch.Tensor | None]]:
+    return [(field.name, getattr(batch, field.name)) for field in attrs.fields(Batch)]

@@ -1,0 +1,90 @@
+"""The laws of metrics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import torch
+
+from celstack.interfaces.dataset import Batch
+from celstack.interfaces.metric import Metric
+from celstack.scene import EMPTY, Rendering, Scene
+from celstack.testing.laws import demand, seeded
+
+IMAGES, LAYERS, SPRITES, CHANNELS, HEIGHT, WIDTH = 6, 2, 3, 3, 5, 6
+Judged = tuple[Scene, Rendering, Batch]
+
+
+@seeded()
+def check_metric(metric: Metric) -> None:
+    """Check the laws of Metric on scenes, renderings and truth made at random."""
+    known = [field.name for field in attrs.fields(Batch)]
+    strange = [need for need in metric.needs if need not in known]
+    demand(metric, not strange, f"needs are fields of Batch ({known}), but not {strange}")
+    # Only what the metric says it needs is there.
+    judged = _judged(metric.needs)
+    whole = _score(metric, [judged])
+    law = f"compute returns one finite float, but it is {whole!r}"
+    demand(metric, isinstance(whole, float) and math.isfinite(whole), law)
+    demand(metric, _near(metric.compute(), whole), "compute changes nothing, but it did")
+    for sizes in ([1] * IMAGES, [2, 4], [3, 2, 1]):
+        grouped = _score(metric, _split(judged, sizes))
+        law = f"grouping images into batches of {sizes} does not change the number"
+        demand(metric, _near(grouped, whole), f"{law}, but {grouped} is not {whole}")
+    first, rest = _split(judged, [2, 4])
+    fresh = _score(metric, [rest])
+    _score(metric, [first])
+    demand(metric, _near(_score(metric, [rest]), fresh), "reset forgets everything")
+
+
+def _judged(needs: Sequence[str]) -> Judged:
+    pixels = (IMAGES, HEIGHT, WIDTH)
+    truth = {
+        "instances": torch.randint(LAYERS + 1, pixels),
+        "classes": torch.randint(SPRITES + 1, pixels),
+        "label": torch.randint(SPRITES, (IMAGES,)),
+    }
+    scene = Scene(
+        sprite=torch.randint(EMPTY, SPRITES, (IMAGES, LAYERS)),
+        sprite_params=torch.zeros(IMAGES, LAYERS, 0),
+        layer_params=torch.randn(IMAGES, LAYERS, 2),
+        occlusion=torch.ones(LAYERS, LAYERS).tril(-1).expand(IMAGES, -1, -1),
+        background=torch.zeros(IMAGES, dtype=torch.int64),
+        background_params=torch.zeros(IMAGES, 0),
+    )
+    layers = torch.rand(IMAGES, LAYERS, CHANNELS + 1, HEIGHT, WIDTH)
+    rendering = Rendering(
+        image=torch.rand(IMAGES, CHANNELS, HEIGHT, WIDTH),
+        layers=layers,
+        backdrop=torch.rand(IMAGES, CHANNELS, HEIGHT, WIDTH),
+        visible=layers[:, :, -1].softmax(1),
+    )
+    known = {name: truth[name] for name in needs if name in truth}
+    return scene, rendering, Batch(torch.rand(IMAGES, CHANNELS, HEIGHT, WIDTH), **known)
+
+
+def _split(judged: Judged, sizes: Sequence[int]) -> list[Judged]:
+    scene, rendering, batch = judged
+    groups = []
+    for images in torch.arange(IMAGES).split(list(sizes)):
+        groups.append((scene[images], _some(rendering, images), _some(batch, images)))
+    return groups
+
+
+def _some(record: Any, images: torch.Tensor) -> Any:
+    fields = {f.name: getattr(record, f.name) for f in attrs.fields(type(record))}
+    return type(record)(**{k: v if v is None else v[images] for k, v in fields.items()})
+
+
+def _score(metric: Metric, batches: Sequence[Judged]) -> Any:
+    metric.reset()
+    for scene, rendering, batch in batches:
+        metric.update(scene, rendering, batch)
+    return metric.compute()
+
+
+def _near(left: float, right: float) -> bool:
+    return math.isclose(left, right, rel_tol=1e-5, abs_tol=1e-6)

@@ -1,0 +1,112 @@
+"""The laws of observers."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pluggy
+import torch
+
+from celstack.assembly import Assembly, Stage
+from celstack.curriculum import schedule
+from celstack.interfaces.observer import Observer
+from celstack.kinds import KINDS
+from celstack.model import Decomposer
+from celstack.objective import Loss
+from celstack.pluginmanager import new_plugin_manager
+from celstack.testing.laws import demand, seeded
+from celstack.testing.model import PlainSelector
+from celstack.testing.parts import (
+    PlainCompositor,
+    PlainDataset,
+    PlainPredictor,
+    PlainPrototype,
+)
+
+STEPS = 2
+
+
+@seeded()
+def check_observer(observer: Observer) -> None:
+    """Check the laws of Observer: it hears something, and a run does not notice it.
+
+    It is told of a run without a folder that finishes, then of one with a folder that is
+    stopped. Nothing is trained.
+    """
+    manager = _register(observer)
+    assembly = Assembly(
+        dataset=PlainDataset(),
+        sprites=PlainPrototype(),
+        compositor=PlainCompositor(),
+        selector=PlainSelector(),
+        predictor=PlainPredictor(),
+        stages=[Stage(name="only", steps=STEPS)],
+    )
+    decomposer = assembly.decomposer()
+    decomposer.prepare(assembly.dataset.read("train", range(4)).images)
+    with tempfile.TemporaryDirectory() as folder:
+        _tell(observer, manager, assembly, decomposer, None)
+        _tell(observer, manager, assembly, decomposer, Path(folder))
+
+
+def _register(observer: Observer) -> pluggy.PluginManager:
+    manager = new_plugin_manager()
+    try:
+        manager.register(observer)
+        manager.check_pending()
+    except pluggy.PluginValidationError as error:
+        law = f"its hooks are those of celstack.hookspecs, but: {' '.join(str(error).split())}"
+        raise AssertionError(f"{type(observer).__name__}: {law}") from error
+    heard = [caller.name for caller in manager.get_hookcallers(observer) or ()]
+    demand(observer, bool(heard), "it hears at least one hook, marked with hookimpl")
+    provided = {kind.hook for kind in KINDS.values()}
+    foreign = sorted(provided.intersection(heard))
+    demand(observer, not foreign, f"it provides no parts, but has {foreign}")
+    return manager
+
+
+def _tell(
+    observer: Observer,
+    manager: pluggy.PluginManager,
+    assembly: Assembly,
+    decomposer: Decomposer,
+    folder: Path | None,
+) -> None:
+    (phase,) = schedule(assembly.stages, 16, 4)
+    loss = Loss(torch.tensor(0.5), torch.tensor(0.0))
+    scores = {"mse": 0.5}
+    story: list[tuple[str, dict[str, Any]]] = [
+        ("run_started", {"assembly": assembly, "folder": folder, "steps": STEPS}),
+        ("phase_started", {"phase": phase, "step": 0}),
+        ("step_finished", {"step": 1, "loss": loss, "images": 4}),
+    ]
+    if folder is None:
+        story += [
+            ("step_finished", {"step": 2, "loss": loss, "images": 4}),
+            ("evaluated", {"step": 2, "scores": scores, "decomposer": decomposer}),
+            ("run_finished", {"folder": folder, "scores": scores}),
+        ]
+    else:
+        story += [("run_stopped", {"step": 1, "reason": "interrupted"})]
+    for event, facts in story:
+        before = _state(decomposer)
+        hook = f"celstack_{event}"
+        try:
+            getattr(manager.hook, hook)(**facts)
+        except Exception as error:
+            law = f"it does not fail, but in {hook}: {type(error).__name__}: {error}"
+            raise AssertionError(f"{type(observer).__name__}: {law}") from error
+        after = _state(decomposer)
+        same = before.keys() == after.keys() and all(
+            map(torch.equal, before.values(), after.values())
+        )
+        law = f"observers change neither model nor random state, but {hook} did"
+        demand(observer, same, law)
+
+
+def _state(decomposer: Decomposer) -> dict[str, torch.Tensor]:
+    weights = {name: value.clone() for name, value in decomposer.state_dict().items()}
+    mode = torch.tensor(decomposer.training)
+    return {**weights, "random state": torch.get_rng_state(), "training mode": mode}

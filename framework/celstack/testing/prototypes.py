@@ -1,0 +1,79 @@
+"""The laws of prototypes."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+
+import torch
+
+from celstack.interfaces.prototype import Prototype
+from celstack.testing.laws import (
+    check_gradients_reach,
+    check_same_start,
+    check_unprepared,
+    close,
+    demand,
+    seeded,
+)
+
+CANVAS = (9, 7)
+NEAR = 0.5
+"""How far beyond [0, 1] a colour may start and still be near."""
+
+
+@seeded()
+def check_prototype(prototype: Prototype, *, channels: Sequence[int] = (1, 3)) -> None:
+    """Check the laws of Prototype, as sprites and as backgrounds."""
+    check_unprepared(prototype)
+    for number in channels:
+        for with_alpha in (True, False):
+            prepared = _prepare(prototype, number, with_alpha)
+            check_same_start(prepared, _prepare(prototype, number, with_alpha))
+            _check_images(prepared, number, with_alpha)
+            check_gradients_reach(prepared, prepared.images(), list(prepared.parameters()))
+            _check_per_image(prepared)
+
+
+def _prepare(prototype: Prototype, channels: int, with_alpha: bool) -> Prototype:
+    torch.manual_seed(1)
+    prepared = copy.deepcopy(prototype)
+    prepared.prepare(torch.rand(5, channels, *CANVAS), with_alpha)
+    return prepared
+
+
+def _check_images(prototype: Prototype, channels: int, with_alpha: bool) -> None:
+    images = prototype.images()
+    expected = (prototype.count, channels + 1)
+    law = f"images() begins with the shape (count, channels + 1) = {expected}"
+    shaped = images.ndim == 4 and images.shape[:2] == expected
+    demand(prototype, shaped, f"{law}, but it is {tuple(images.shape)}")
+    demand(prototype, bool(images.isfinite().all()), "images() is finite")
+    again = torch.equal(images, prototype.images())
+    demand(prototype, again, "images() are the images as they are now, but two calls differ")
+    colours, alpha = images[:, :-1], images[:, -1]
+    near = bool((colours > -NEAR).all() and (colours < 1 + NEAR).all())
+    demand(prototype, near, "colours start in or near [0, 1]")
+    if not with_alpha:
+        demand(prototype, bool((alpha == 1).all()), "the alpha of backgrounds is 1")
+
+
+def _check_per_image(prototype: Prototype) -> None:
+    own = {id(parameter) for parameter in prototype.parameters()}
+    listed = prototype.per_image()
+    known = all(id(parameter) in own for parameter in listed)
+    demand(prototype, known, "per_image lists parameters of its own, but some are not")
+    rows = all(len(parameter) == prototype.count for parameter in listed)
+    demand(prototype, rows, "parameters that per_image lists have the images along axis 0")
+    if not listed:
+        return
+    order = torch.arange(prototype.count).roll(1)
+    with torch.no_grad():
+        for parameter in listed:  # images may start alike; then a swap would show nothing
+            parameter.add_(0.1 * torch.rand_like(parameter))
+        before = prototype.images().clone()
+        for parameter in listed:
+            parameter.copy_(parameter[order].clone())
+        after = prototype.images()
+    law = "swapping the rows of what per_image lists swaps the images, but it did not"
+    demand(prototype, close(after, before[order]), law)

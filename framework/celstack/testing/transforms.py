@@ -1,0 +1,141 @@
+"""The laws of transforms and warps."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.autograd import gradcheck
+
+from celstack.interfaces.transform import Transform, Warp
+from celstack.sampling import canvas_points
+from celstack.testing.laws import check_unprepared, close, demand, seeded
+
+CANVASES = ((6, 6), (5, 8), (8, 5))
+IMAGES = 3
+
+
+@seeded()
+def check_transform(transform: Transform, *, channels: Sequence[int] = (1, 3)) -> None:
+    """Check the laws of Transform, and of Warp where it is one, for images of these channels.
+
+    Gradients are compared with differences in double precision, so a transform computes in
+    the precision of its input; constants belong in buffers, or are made like the input.
+    """
+    check_unprepared(transform)
+    for number in channels:
+        prepared = copy.deepcopy(transform)
+        prepared.prepare(number)
+        count = prepared.num_params
+        demand(transform, isinstance(count, int) and count >= 0, "num_params is a whole number")
+        for canvas in CANVASES:
+            images = _images(IMAGES, number, canvas)
+            _check_shapes(prepared, images)
+            _check_rest(prepared, images)
+            _check_rows(prepared, images)
+            if isinstance(prepared, Warp):
+                _check_points(prepared, canvas)
+        _check_gradients(prepared.double(), number)
+
+
+def _images(count: int, channels: int, canvas: tuple[int, int]) -> Float[Tensor, "n D h w"]:
+    # Away from 0 and 1, where clipping has its kinks.
+    return 0.2 + 0.6 * torch.rand(count, channels + 1, *canvas)
+
+
+def _params(transform: Transform, count: int) -> Float[Tensor, "n P"]:
+    return 0.2 * torch.randn(count, transform.num_params)
+
+
+def _check_shapes(transform: Transform, images: Float[Tensor, "n D h w"]) -> None:
+    params = _params(transform, len(images))
+    given = images.clone(), params.clone()
+    output = transform(images, params)
+    canvas = tuple(images.shape[-2:])
+    law = f"shapes stay as they are, but {tuple(output.shape)} came of {tuple(images.shape)}"
+    demand(transform, output.shape == images.shape, law)
+    law = f"it computes in the precision of its input, but {output.dtype} came of float32"
+    demand(transform, output.dtype == images.dtype, law)
+    finite = bool(output.isfinite().all())
+    demand(transform, finite, f"results are finite, but not on a canvas of {canvas}")
+    untouched = torch.equal(images, given[0]) and torch.equal(params, given[1])
+    demand(transform, untouched, "what it is given is left as it was, but it wrote into it")
+
+
+def _check_rest(transform: Transform, images: Float[Tensor, "n D h w"]) -> None:
+    zeros = torch.zeros(len(images), transform.num_params)
+    alike = images[:1].expand_as(images).contiguous()
+    output = transform(alike, zeros)
+    same = close(output, output[:1].expand_as(output), 1e-6)
+    demand(transform, same, "all-zero parameters are one rest pose, the same for every image")
+    if not transform.rest_is_identity:
+        return
+    law = "all-zero parameters leave every {} where it is (or rest_is_identity is False)"
+    if isinstance(transform, Warp):
+        height, width = images.shape[-2:]
+        points = canvas_points(height, width, images).expand(len(images), -1, -1)
+        demand(transform, close(transform.pull(points, zeros), points), law.format("point"))
+    else:
+        demand(transform, close(transform(images, zeros), images), law.format("pixel"))
+
+
+def _check_rows(transform: Transform, images: Float[Tensor, "n D h w"]) -> None:
+    params = _params(transform, len(images))
+    output = transform(images, params)
+    others = [0, 2]
+    law = "each image depends on its own row of parameters alone, but another's {} counts"
+    changed = params.clone()
+    changed[1] += 0.3
+    kept = close(transform(images, changed)[others], output[others], 1e-6)
+    demand(transform, kept, law.format("row"))
+    repainted = images.clone()
+    repainted[1] *= 0.3
+    kept = close(transform(repainted, params)[others], output[others], 1e-6)
+    demand(transform, kept, law.format("image"))
+    alone = transform(images[:1], params[:1])
+    demand(transform, close(alone, output[:1]), law.format("presence"))
+
+
+def _check_points(warp: Warp, canvas: tuple[int, int]) -> None:
+    like = torch.zeros(())
+    points = canvas_points(*canvas, like=like).expand(IMAGES, -1, -1)
+    params = _params(warp, IMAGES)
+    pulled = warp.pull(points, params)
+    some = torch.randperm(points.shape[1])[:5]
+    kept = close(warp.pull(points[:, some], params), pulled[:, some])
+    law = "points do not influence one another, but some look elsewhere without the others"
+    demand(warp, kept, law)
+
+
+def _check_gradients(transform: Transform, channels: int) -> None:
+    images = _images(2, channels, (4, 5)).double().requires_grad_()
+    params = _params(transform, 2).double().requires_grad_()
+    output = transform(images, params)
+    reached = output.requires_grad
+    demand(transform, reached, "gradients reach images and parameters, but there are none")
+    weights = torch.randn_like(output)
+    to_images, to_params = torch.autograd.grad(
+        (output * weights).sum(), (images, params), allow_unused=True
+    )
+    reached = to_images is not None and bool(to_images.any())
+    demand(transform, reached, "gradients reach images, but none arrives")
+    if transform.num_params:
+        columns = [] if to_params is None else to_params.any(0).tolist()
+        dead = [n for n in range(transform.num_params) if not columns or not columns[n]]
+        demand(transform, not dead, f"gradients reach parameters, but none arrives at {dead}")
+    law = "gradients are those of what it computes, but differences say otherwise"
+    demand(transform, _gradients_are_true(transform, images, params), law)
+
+
+def _gradients_are_true(transform: Transform, images: Tensor, params: Tensor) -> bool:
+    function, given = transform.__call__, images
+    if isinstance(transform, Warp):
+        # The coordinates, not the pixels: those have kinks wherever a pixel begins.
+        function = transform.pull
+        given = canvas_points(2, 3, like=images).expand(2, -1, -1).clone().requires_grad_()
+    if transform.num_params:
+        return gradcheck(function, (given, params), raise_exception=False)
+    return gradcheck(lambda only: function(only, params), (given,), raise_exception=False)

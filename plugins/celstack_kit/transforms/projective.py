@@ -1,0 +1,39 @@
+"""Projective: see a sprite as a plane in space."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from celstack import Warp, hookimpl
+
+NEAREST = 1e-3
+
+
+class Projective(Warp):
+    """A homography: any map that keeps lines straight (paper, supplementary C.2).
+
+    Convention: (u, v, z) = (I + beta) (x, y, 1), source = (u / z, v / z). The parameters
+    are the rows of the 3 x 3 matrix beta; the first six are those of affine. They say where
+    the canvas looks, in half sprites.
+    """
+
+    num_params = 9
+
+    def pull(
+        self, points: Float[Tensor, "n m 2"], params: Float[Tensor, "n 9"]
+    ) -> Float[Tensor, "n m 2"]:
+        """Move the points in space, then look at them from the origin."""
+        beta = params.view(-1, 3, 3)
+        columns = points.mT
+        moved = beta[:, :, :2] @ columns + beta[:, :, 2:]
+        depth = 1 + moved[:, 2:]
+        # Points of the horizon look at infinity. A depth kept off zero, on its own side,
+        # makes that a thousand half sprites away: far outside, and no NaN in a gradient.
+        depth = torch.where(depth < 0, depth.clamp_max(-NEAREST), depth.clamp_min(NEAREST))
+        return ((columns + moved[:, :2]) / depth).mT
+
+
+@hookimpl
+def celstack_transforms() -> dict[str, type[Projective]]:
+    """Let recipes say ``use = "projective"``."""
+    return {"projective": Projective}

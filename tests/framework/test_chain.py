@@ -1,0 +1,172 @@
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.autograd import gradcheck
+
+from celstack import Transform, Warp
+from celstack.chain import Chain
+from celstack.sampling import canvas_points, sample
+
+
+class Add(Transform):
+    num_params = 1
+
+    def forward(self, images, params):
+        return images + params[:, :, None, None]
+
+
+class Times(Transform):
+    num_params = 1
+
+    def forward(self, images, params):
+        return images * (1 + params[:, :, None, None])
+
+
+class Shift(Warp):
+    """Move right and down."""
+
+    num_params = 2
+
+    def pull(self, points, params):
+        return points - params[:, None]
+
+
+class Grow(Warp):
+    """Make bigger."""
+
+    num_params = 1
+
+    def pull(self, points, params):
+        return points / (1 + params[:, None])
+
+
+def prepared(*transforms: Transform, channels: int = 3) -> Chain:
+    """Make a chain that is ready."""
+    chain = Chain(transforms)
+    chain.prepare(channels)
+    return chain
+
+
+def test_pixels_change_from_first_to_last():
+    images, params = torch.ones(1, 1, 1, 1), torch.tensor([[1.0, 2.0]])
+
+    assert prepared(Add(), Times()).change_pixels(images, params).item() == (1 + 1) * 3
+    assert prepared(Times(), Add()).change_pixels(images, params).item() == 1 * 2 + 2
+
+
+def test_the_last_warp_is_undone_first():
+    right_edge = torch.tensor([[[1.0, 0.0]]])
+
+    # Doubled and then moved by a half, what is now at 1 was at 0.5 and came from 0.25.
+    moved_last = prepared(Grow(), Shift()).pull(right_edge, torch.tensor([[1.0, 0.5, 0.0]]))
+    # Moved and then doubled, what is now at 1 was at 0.5 and came from 0.
+    moved_first = prepared(Shift(), Grow()).pull(right_edge, torch.tensor([[0.5, 0.0, 1.0]]))
+
+    assert moved_last.flatten().tolist() == [0.25, 0.0]
+    assert moved_first.flatten().tolist() == [0.0, 0.0]
+
+
+def test_pixels_and_points_take_their_own_parameters_from_one_row():
+    chain = prepared(Add(), Shift(), Times(), Grow())
+    params = torch.tensor([[0.5, 0.25, -0.25, 1.0, 3.0]])
+
+    pixel = chain.change_pixels(torch.ones(1, 1, 1, 1), params)
+    point = chain.pull(torch.tensor([[[1.0, 1.0]]]), params)
+
+    assert chain.num_params == 5
+    assert pixel.item() == 3.0
+    assert point.flatten().tolist() == [0.0, 0.5]
+
+
+def test_a_chain_is_sampled_once_so_there_and_back_is_without_blur():
+    images = torch.rand(1, 4, 5, 8)
+    points = canvas_points(5, 8, like=images)[None]
+    half_a_pixel = 1 / 8
+    params = torch.tensor([[half_a_pixel, half_a_pixel, -half_a_pixel, -half_a_pixel]])
+    chain = prepared(Shift(), Shift())
+
+    shown = sample(images, chain.pull(points, params), (5, 8), outside="zeros")
+
+    torch.testing.assert_close(shown, images, atol=1e-6, rtol=0.0)
+    # One transform after the other would have sampled twice, and blurred.
+    twice = chain.transforms[1](chain.transforms[0](images, params[:, :2]), params[:, 2:])
+    assert (twice - images).abs().max() > 0.1
+
+
+@given(st.lists(st.sampled_from([Shift, Grow]), max_size=4), st.integers(0, 2**32 - 1))
+@settings(deadline=None, max_examples=50)
+def test_a_chain_is_its_pulls_one_after_the_other(kinds, seed):
+    generator = torch.Generator().manual_seed(seed)
+    chain = prepared(*(kind() for kind in kinds))
+    params = [torch.rand(2, kind.num_params, generator=generator) for kind in kinds]
+    points = torch.rand(2, 5, 2, generator=generator)
+
+    pulled = chain.pull(points, torch.cat([torch.zeros(2, 0), *params], dim=1))
+
+    for transform, own in reversed(list(zip(chain, params, strict=True))):
+        points = transform.pull(points, own)
+    assert torch.equal(pulled, points)
+
+
+@given(st.lists(st.sampled_from([Add, Times]), max_size=4), st.integers(0, 2**32 - 1))
+@settings(deadline=None, max_examples=50)
+def test_a_chain_changes_pixels_as_its_transforms_would(kinds, seed):
+    generator = torch.Generator().manual_seed(seed)
+    chain = prepared(*(kind() for kind in kinds))
+    params = torch.rand(2, len(kinds), generator=generator)
+    images = torch.rand(2, 2, 3, 3, generator=generator)
+
+    changed = chain.change_pixels(images, params)
+
+    for number, transform in enumerate(chain):
+        images = transform(images, params[:, number : number + 1])
+    assert torch.equal(changed, images)
+
+
+def test_an_empty_chain_changes_nothing():
+    chain = prepared()
+    images, points = torch.rand(2, 4, 3, 3), torch.rand(2, 9, 2)
+
+    assert chain.num_params == 0
+    assert torch.equal(chain.change_pixels(images, torch.zeros(2, 0)), images)
+    assert torch.equal(chain.pull(points, torch.zeros(2, 0)), points)
+
+
+def test_what_is_not_active_stays_in_its_rest_pose_and_learns_nothing():
+    chain = prepared(Shift(), Grow())
+    params = torch.tensor([[0.5, 0.0, 1.0]], requires_grad=True)
+    point = torch.tensor([[[1.0, 0.0]]])
+
+    chain.activate(["grow"])
+    seen = chain.pull(point, params)
+    seen.sum().backward()
+
+    assert seen.flatten().tolist() == [0.5, 0.0]
+    assert params.grad[0, :2].tolist() == [0.0, 0.0]
+    assert params.grad[0, 2] != 0
+
+
+def test_none_makes_all_of_them_active_again():
+    chain = prepared(Shift(), Grow())
+    chain.activate([])
+    assert chain.activity.tolist() == [0.0, 0.0, 0.0]
+
+    chain.activate(None)
+
+    assert chain.activity.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_channels_reach_every_transform_before_parameters_are_counted():
+    class PerChannel(Add):
+        def prepare(self, channels):
+            self.num_params = channels
+
+    assert prepared(PerChannel(), Shift(), channels=5).num_params == 7
+
+
+def test_gradients_are_true_through_a_chain():
+    chain = prepared(Grow(), Shift(), Grow())
+    points = torch.rand(2, 3, 2, dtype=torch.float64, requires_grad=True)
+    params = torch.rand(2, 4, dtype=torch.float64, requires_grad=True)
+
+    assert gradcheck(chain.pull, (points, params))

@@ -1,0 +1,69 @@
+"""Every plugin of the kit keeps the promises of its kind: none escapes."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import celstack.testing
+import celstack_kit
+from celstack.catalog import Catalog
+from celstack.kinds import KINDS
+from celstack.options import REQUIRED, inspect_class
+from celstack.testing.parts import PlainEncoder
+
+CATALOG = Catalog()
+OURS = {p.entry.name: p for p in CATALOG.plugins if p.package == "celstack"}
+
+# How to make the parts that have no defaults for all their options, and those whose
+# defaults leave something out; several ways make several checks.
+WAYS: dict[str, list[dict[str, Callable[[], Any]]]] = {
+    "compositor-ordered": [{"layers": lambda: 1}, {"layers": lambda: 3}],
+    "dataset-tetrominoes": [
+        {"count": lambda: 20, "test_count": lambda: 5},
+        {"count": lambda: 9, "pieces": lambda: "IO", "per_image": lambda: 1},
+    ],
+    "predictor-network": [{"encoder": PlainEncoder, "hidden": lambda: 8}],
+    "prototype-pixels": [
+        {"count": lambda: 1},
+        {"count": lambda: 3, "size": lambda: (4, 5), "jitter": lambda: 0.1},
+    ],
+    "selector-greedy": [{}, {"empty_cost": lambda: 0.01, "sweeps": lambda: 2}],
+}
+CASES = [(name, way) for name in OURS for way in WAYS.get(name, [{}])]
+
+
+def make(name: str, way: dict[str, Callable[[], Any]]) -> Any:
+    plugin = OURS[name]
+    part = CATALOG.load(plugin.kind, plugin.name)
+    return part(**{option: value() for option, value in way.items()})
+
+
+@pytest.mark.parametrize(("name", "way"), CASES, ids=[f"{n}-{len(w)}" for n, w in CASES])
+def test_it_keeps_the_promises_of_its_kind(name, way):
+    check = getattr(celstack.testing, f"check_{OURS[name].kind}")
+
+    check(make(name, way))
+
+
+def test_every_plugin_file_of_the_kit_is_installed():
+    folder = Path(celstack_kit.__file__).parent
+    files = [path for path in folder.rglob("*.py") if "@hookimpl" in path.read_text("utf-8")]
+    modules = {f"celstack_kit.{path.parent.name}.{path.stem}" for path in files}
+
+    # Where this fails after adding a plugin, `pip install -e .` has to be run again.
+    assert modules == {plugin.entry.module for plugin in OURS.values()}
+
+
+def test_there_are_plugins_of_every_kind():
+    assert {plugin.kind for plugin in OURS.values()} == set(KINDS)
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_part_is_made_without_options_or_has_a_way_here(name):
+    plugin = OURS[name]
+    signature = inspect_class(CATALOG.load(plugin.kind, plugin.name))
+    required = {option.name for option in signature.options if option.default is REQUIRED}
+
+    assert all(required <= set(way) for way in WAYS.get(name, [{}]))

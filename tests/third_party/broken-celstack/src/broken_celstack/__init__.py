@@ -1,0 +1,1 @@
+"""Everything a plugin package can do wrong."""

@@ -1,0 +1,3 @@
+"""A package that fails before its plugin is reached."""
+
+raise RuntimeError("broken_package is not configured")
