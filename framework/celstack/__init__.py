@@ -9,8 +9,10 @@ from celstack.errors import CelstackError
 
 if TYPE_CHECKING:
     from celstack.assembly import Assembly, Evaluation, Stage, Training, Transforms
+    from celstack.candidates import Candidates
     from celstack.evaluate import score
     from celstack.hookspecs import hookimpl
+    from celstack.interfaces.candidate_selector import CandidateSelector
     from celstack.interfaces.compositor import Compositor
     from celstack.interfaces.dataset import Batch, Dataset
     from celstack.interfaces.encoder import Encoder
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 _HOME = {
     "Assembly": "assembly",
     "Batch": "interfaces.dataset",
+    "CandidateSelector": "interfaces.candidate_selector",
+    "Candidates": "candidates",
     "Compositor": "interfaces.compositor",
     "Dataset": "interfaces.dataset",
     "Decomposer": "model",
@@ -60,6 +64,8 @@ __all__ = [
     "EMPTY",
     "Assembly",
     "Batch",
+    "CandidateSelector",
+    "Candidates",
     "CelstackError",
     "Compositor",
     "Dataset",

@@ -48,7 +48,11 @@ class Stage:
 
 @settings
 class Training:
-    """How all stages learn."""
+    """How all stages learn.
+
+    Every ``reassign_every`` steps (0: never), sprites used less than ``reassign_below`` / K of
+    the time start again as copies of the one used most.
+    """
 
     batch_size: Annotated[int, Ge(1)] = 32
     prototype_rate: Annotated[float, Gt(0)] = 1e-3
@@ -56,6 +60,8 @@ class Training:
     head_rate: Annotated[float, Gt(0)] = 1e-3
     weight_decay: Annotated[float, Ge(0)] = 1e-6
     mask_noise: Annotated[float, Interval(ge=0, le=1)] = 0.4
+    reassign_every: Annotated[int, Ge(0)] = 0
+    reassign_below: Annotated[float, Interval(ge=0, le=1)] = 0.2
     workers: Annotated[int, Ge(0)] = 0
 
 

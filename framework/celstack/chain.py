@@ -34,6 +34,10 @@ class Chain(nn.Module):
         """Count the parameters of all transforms together."""
         return sum(transform.num_params for transform in self)
 
+    def moves(self) -> bool:
+        """Tell whether any transform of the chain moves pixels."""
+        return any(isinstance(transform, Warp) for transform in self)
+
     def activate(self, names: Collection[str] | None) -> None:
         """Let only the named transforms work; the others stay in their rest pose."""
         flags = [t.name in names if names is not None else True for t in self]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from celstack.chain import Chain
@@ -14,9 +14,10 @@ from celstack.interfaces.predictor import Outline, Prediction, Predictor
 from celstack.interfaces.prototype import Prototype
 from celstack.interfaces.selector import Selector
 from celstack.interfaces.transform import Transform
-from celstack.sampling import canvas_points, sample
+from celstack.sampling import canvas_points, coverage, look_up, sample
 from celstack.scene import EMPTY, Rendering, Scene
 from celstack.softclip import softclip
+from celstack.windows import find_windows, points_at
 
 
 class Decomposer(nn.Module):
@@ -45,6 +46,7 @@ class Decomposer(nn.Module):
         self.predictor = predictor
         self.canvas = (0, 0)
         self.sprites_frozen = False
+        selector.check(self)
 
     def prepare(self, sample_images: Float[Tensor, "N C H W"]) -> None:
         """Make everything that learns, for images like these."""
@@ -105,7 +107,7 @@ class Decomposer(nn.Module):
 
     def show(
         self,
-        sprite: Tensor,
+        sprite: Int[Tensor, " n"],
         sprite_params: Float[Tensor, "n P"],
         layer_params: Float[Tensor, "n Q"],
         noise: Float[Tensor, "K H W"] | None,
@@ -116,21 +118,28 @@ class Decomposer(nn.Module):
         images = self.sprite_images().index_select(0, kinds)
         images = self.sprite_chain.change_pixels(images, sprite_params)
         images = self.layer_chain.change_pixels(images, layer_params)
-        points = canvas_points(*self.canvas, like=images).expand(len(images), -1, -1)
-        points = self.sprite_chain.pull(
-            self.layer_chain.pull(points, layer_params), sprite_params
-        )
-        if noise is None:
-            warped = sample(images, points, self.canvas, outside="zeros")
-            alpha = warped[:, -1:]
-        else:
-            # Noise belongs to the sprite's area: a channel of ones is warped along.
-            ones = torch.ones_like(images[:, :1])
-            warped = sample(torch.cat([images, ones], 1), points, self.canvas, outside="zeros")
-            alpha = warped[:, -2:-1] + warped[:, -1:] * noise[kinds, None]
-            warped = warped[:, :-1]
-        present = (sprite != EMPTY).to(alpha.dtype)[:, None, None, None]
-        return torch.cat([warped[:, :-1], softclip(alpha) * present], dim=1)
+        everywhere = canvas_points(*self.canvas, like=images)
+        size = (images.shape[-2], images.shape[-1])
+
+        def pull(points: Tensor) -> Tensor:
+            points = self.layer_chain.pull(points, layer_params)
+            return self.sprite_chain.pull(points, sprite_params)
+
+        def pull_all(points: Tensor) -> Tensor:
+            return pull(points.expand(len(sprite), -1, -1))
+
+        pixels = find_windows(pull_all, size, self.canvas, len(sprite), like=images)
+        points = pull(points_at(everywhere, pixels))
+        found = look_up(images, points, "zeros")
+        colour, alpha = found[:, :-1], found[:, -1:]
+        if noise is not None:
+            speckle = noise.flatten(1)[kinds].gather(1, pixels)
+            alpha = alpha + (coverage(points, size) * speckle)[:, None]
+        alpha = softclip(alpha) * (sprite != EMPTY).to(alpha.dtype)[:, None, None]
+        shown = torch.cat([colour, alpha], dim=1)
+        canvas = shown.new_zeros(*shown.shape[:2], len(everywhere))
+        shown = canvas.scatter(2, pixels[:, None].expand(-1, shown.shape[1], -1), shown)
+        return shown.unflatten(2, self.canvas)
 
     def sprite_images(self) -> Float[Tensor, "K D h w"]:
         """Return the sprites, without gradients while they are frozen."""
@@ -142,11 +151,25 @@ class Decomposer(nn.Module):
         if self.backgrounds is None or scene.background is None:
             channels = self.sprites.images().shape[1] - 1
             return scene.layer_params.new_zeros(len(scene), channels, *self.canvas)
-        params = scene.background_params
-        assert params is not None
-        images = self.background_chain.change_pixels(
-            self.backgrounds.images().index_select(0, scene.background), params
-        )
+        assert scene.background_params is not None
+        return self._show_background(scene.background, scene.background_params)
+
+    def show_backgrounds(self, params: Float[Tensor, "B M R"]) -> Float[Tensor, "B m C H W"]:
+        """Render every background for every image; one black backdrop if there are none."""
+        batch, count, _ = params.shape
+        if self.backgrounds is None:
+            channels = self.sprites.images().shape[1] - 1
+            return params.new_zeros(batch, 1, channels, *self.canvas)
+        which = torch.arange(count, device=params.device).repeat(batch)
+        shown = self._show_background(which, params.flatten(0, 1))
+        return shown.unflatten(0, (batch, count))
+
+    def _show_background(
+        self, which: Int[Tensor, " n"], params: Float[Tensor, "n R"]
+    ) -> Float[Tensor, "n C H W"]:
+        assert self.backgrounds is not None
+        images = self.backgrounds.images().index_select(0, which)
+        images = self.background_chain.change_pixels(images, params)
         points = canvas_points(*self.canvas, like=images).expand(len(images), -1, -1)
         points = self.background_chain.pull(points, params)
         return sample(images, points, self.canvas, outside="border")[:, :-1]

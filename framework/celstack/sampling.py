@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.functional import grid_sample
 
@@ -31,13 +31,54 @@ def canvas_points(height: int, width: int, like: Tensor) -> Float[Tensor, "m 2"]
     return torch.stack(torch.meshgrid(x, y, indexing="xy"), dim=-1).view(-1, 2)
 
 
+def look_up(
+    images: Float[Tensor, "n D h w"],
+    points: Float[Tensor, "n m 2"],
+    outside: Literal["zeros", "border"],
+) -> Float[Tensor, "n D m"]:
+    """Look the points up in the images, bilinearly."""
+    grid = (points / points.new_tensor(extent(*images.shape[-2:])))[:, None]
+    found = grid_sample(
+        images, grid, mode="bilinear", padding_mode=outside, align_corners=False
+    )
+    return found[:, :, 0]
+
+
 def sample(
     images: Float[Tensor, "n D h w"],
     points: Float[Tensor, "n m 2"],
     canvas: tuple[int, int],
     outside: Literal["zeros", "border"],
 ) -> Float[Tensor, "n D H W"]:
-    """Look up the points in the images, bilinearly, and lay the answers out as a canvas."""
-    reach = points.new_tensor(extent(*images.shape[-2:]))
-    grid = (points / reach).view(len(points), *canvas, 2)
-    return grid_sample(images, grid, mode="bilinear", padding_mode=outside, align_corners=False)
+    """Look up all points of a canvas, and lay the answers out as one."""
+    return look_up(images, points, outside).unflatten(2, canvas)
+
+
+def coverage(points: Float[Tensor, "n m 2"], size: tuple[int, int]) -> Float[Tensor, "n m"]:
+    """Return what ``look_up`` would find in an image of ones: 1 inside, 0 outside."""
+    height, width = size
+    pixel_size = points.new_tensor([width, height])
+    scale = pixel_size / (2 * points.new_tensor(extent(height, width)))
+    pixel = points * scale + (pixel_size - 1) / 2
+    along = (pixel + 1).clamp(0, 1) * (pixel_size - pixel).clamp(0, 1)
+    return along[..., 0] * along[..., 1]
+
+
+def sees(points: Float[Tensor, "n m 2"], size: tuple[int, int]) -> Bool[Tensor, "n m"]:
+    """Tell which points find anything at all in an image of this size."""
+    return (points.abs() < _limit(points, size)).all(-1)
+
+
+def sees_within(
+    low: Float[Tensor, "n m 2"], high: Float[Tensor, "n m 2"], size: tuple[int, int]
+) -> Bool[Tensor, "n m"]:
+    """Tell which boxes of points hold one that finds anything in an image of this size."""
+    limit = _limit(low, size)
+    return ((low < limit) & (high > -limit)).all(-1)
+
+
+def _limit(points: Tensor, size: tuple[int, int]) -> Float[Tensor, " 2"]:
+    """Return how far from the centre interpolation still finds a trace of the image."""
+    height, width = size
+    reach_x, reach_y = extent(height, width)
+    return points.new_tensor([reach_x * (1 + 1 / width), reach_y * (1 + 1 / height)])

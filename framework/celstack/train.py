@@ -16,7 +16,9 @@ from celstack.interfaces.encoder import Encoder
 from celstack.loader import shuffled
 from celstack.model import Decomposer
 from celstack.objective import Loss, objective
+from celstack.reassign import Usage, reassign_unused
 from celstack.rundir import RunDirectory
+from celstack.scene import Scene
 
 SAMPLE = 100
 """How many images parts may look at before they start."""
@@ -39,7 +41,9 @@ def run(
     """Learn sprites from images, score the result, and write it all into a directory."""
     decomposer = start(assembly).to(device)
     decomposer.train()
-    optimizer = build_optimizer(decomposer, assembly.training)
+    training = assembly.training
+    optimizer = build_optimizer(decomposer, training)
+    usage = Usage(decomposer.sprites.count)
     phases = _schedule(assembly)
     audience = Audience(assembly.observers)
     folder = directory.folder if directory else None
@@ -51,18 +55,21 @@ def run(
         batches = shuffled(
             assembly.dataset,
             "train",
-            assembly.training.batch_size,
+            training.batch_size,
             assembly.seed,
-            assembly.training.workers,
+            training.workers,
         )
         for phase in phases:
-            begin_phase(decomposer, optimizer, assembly.training, phase.stage)
+            begin_phase(decomposer, optimizer, training, phase.stage)
             audience.tell("celstack_phase_started", phase=phase, step=step)
             while step < phase.end:
                 batch = to_device(next(batches), torch.device(device))
-                loss = take_step(decomposer, optimizer, batch.images, assembly.training)
+                loss, scene = take_step(decomposer, optimizer, batch.images, training)
                 step += 1
                 check_finite(loss, step)
+                usage.add(scene.sprite)
+                if training.reassign_every and step % training.reassign_every == 0:
+                    reassign_unused(decomposer, optimizer, usage, training.reassign_below)
                 if directory:
                     directory.log(step, phase, loss)
                 audience.tell("celstack_step_finished", step=step, loss=loss, images=len(batch))
@@ -112,7 +119,7 @@ def build_optimizer(decomposer: Decomposer, training: Training) -> torch.optim.O
     ]
     for group in groups[1:]:
         group["weight_decay"] = training.weight_decay
-    return torch.optim.Adam(group for group in groups if group["params"])
+    return torch.optim.Adam((group for group in groups if group["params"]), fused=True)
 
 
 def begin_phase(
@@ -138,7 +145,7 @@ def take_step(
     optimizer: torch.optim.Optimizer,
     images: torch.Tensor,
     training: Training,
-) -> Loss:
+) -> tuple[Loss, Scene]:
     """Explain a batch, compare, learn."""
     noise = decomposer.draw_noise(training.mask_noise)
     scene = decomposer.explain(images, noise)
@@ -147,7 +154,7 @@ def take_step(
     optimizer.zero_grad()
     loss.total.backward()
     optimizer.step()
-    return loss.detach()
+    return loss.detach(), scene
 
 
 def check_finite(loss: Loss, step: int) -> None:

@@ -27,6 +27,9 @@ class Selector(Part):
     empty_cost: float | None
     """The price lambda of a layer that is not empty; None where no layer may be."""
 
+    def check(self, decomposer: Decomposer) -> None:
+        """Raise CelstackError if this selector cannot work with the other parts."""
+
     @abstractmethod
     def explain(
         self,

@@ -31,15 +31,15 @@ class Ordered(Compositor):
         backdrop: Float[Tensor, "B C H W"],
         occlusion: Float[Tensor, "B L L"],  # noqa: ARG002
     ) -> tuple[Float[Tensor, "B C H W"], Float[Tensor, "B L H W"]]:
-        """Lay each layer over what is behind it (Eq. 1)."""
-        image = backdrop
+        """Go from the nearest layer to the farthest, with what each leaves of the next."""
         visible: list[Tensor] = []
-        for colour, alpha in zip(
-            layers[:, :, :-1].unbind(1), layers[:, :, -1:].unbind(1), strict=True
-        ):
-            image = alpha * colour + (1 - alpha) * image
-            visible = [seen * (1 - alpha[:, 0]) for seen in visible] + [alpha[:, 0]]
-        return image, torch.stack(visible, dim=1)
+        left = torch.ones_like(layers[:, 0, -1])
+        for alpha in layers[:, :, -1].flip(1).unbind(1):
+            visible.append(left * alpha)
+            left = left * (1 - alpha)
+        seen = torch.stack(visible[::-1], dim=1)
+        image = (seen[:, :, None] * layers[:, :, :-1]).sum(1) + left[:, None] * backdrop
+        return image, seen
 
 
 @hookimpl

@@ -1,19 +1,24 @@
 """Network: a shared encoder, and heads that predict all parameters."""
 
+import itertools
+import math
 from typing import Annotated
 
+import torch
 from annotated_types import Ge
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn.functional import relu
 
 from celstack import Encoder, Outline, Prediction, Predictor, hookimpl
 
 
 class Network(Predictor):
-    """One encoder for everything, and a head each for sprites, layers, backgrounds and order.
+    """One encoder for everything, and a small network for every head (supplementary C.1).
 
-    A head has two hidden layers of ``hidden`` units (paper, supplementary C.1); its last
-    layer starts at zero, so that all transforms start in their rest pose.
+    Each layer has a head for its own transforms and one for each sprite's; each background
+    has one; the order of layers has one. A head has two hidden layers of ``hidden`` units;
+    its last layer starts at zero, so that all transforms start in their rest pose.
     """
 
     def __init__(self, encoder: Encoder, hidden: Annotated[int, Ge(1)] = 128) -> None:
@@ -23,48 +28,64 @@ class Network(Predictor):
 
     def prepare(self, outline: Outline) -> None:
         """Make encoder and heads."""
-        self.outline = outline
         self.encoder.prepare(outline.image_shape)
-        self.sprite_head = self._head(outline.layers * outline.sprites * outline.sprite_params)
-        self.layer_head = self._head(outline.layers * outline.layer_params)
-        self.background_head = self._head(outline.backgrounds * outline.background_params)
-        self.occlusion_head = self._head(outline.occlusion_logits)
-
-    def _head(self, outputs: int) -> nn.Module:
-        if not outputs:
-            return _Nothing()
-        last = nn.Linear(self.hidden, outputs)
-        nn.init.zeros_(last.weight)
-        nn.init.zeros_(last.bias)
-        first = nn.Linear(self.encoder.num_features, self.hidden)
-        return nn.Sequential(
-            first, nn.ReLU(), nn.Linear(self.hidden, self.hidden), nn.ReLU(), last
+        sizes = (self.encoder.num_features, self.hidden, self.hidden)
+        layers, sprites = outline.layers, outline.sprites
+        self.sprite_heads = Heads((layers, sprites), (*sizes, outline.sprite_params))
+        self.layer_heads = Heads((layers,), (*sizes, outline.layer_params))
+        self.background_heads = Heads(
+            (outline.backgrounds,), (*sizes, outline.background_params)
         )
+        self.occlusion_heads = Heads((), (*sizes, outline.occlusion_logits))
 
     def forward(self, images: Float[Tensor, "B C H W"]) -> Prediction:
         """Encode once, predict everything."""
         features = self.encoder(images)
-        batch, sizes = len(images), self.outline
-        sprite = self.sprite_head(features)
-        layer = self.layer_head(features)
-        background = self.background_head(features)
         return Prediction(
-            sprite.view(batch, sizes.layers, sizes.sprites, sizes.sprite_params),
-            layer.view(batch, sizes.layers, sizes.layer_params),
-            background.view(batch, sizes.backgrounds, sizes.background_params),
-            self.occlusion_head(features),
+            self.sprite_heads(features),
+            self.layer_heads(features),
+            self.background_heads(features),
+            self.occlusion_heads(features),
         )
 
     def per_sprite(self) -> list[tuple[nn.Parameter, int]]:
-        """List nothing: the heads of this plain version are shared by all sprites."""
-        return []
+        """List the sprites' heads; layers come first in their shape."""
+        return [(parameter, 1) for parameter in self.sprite_heads.parameters()]
 
 
-class _Nothing(nn.Module):
-    """A head with nothing to predict."""
+class Heads(nn.Module):
+    """Many networks of one shape, multiplied as one batch.
 
-    def forward(self, features: Float[Tensor, "B F"]) -> Float[Tensor, "B 0"]:
-        return features[:, :0]
+    ``groups`` is the shape in which they are laid out, before the axes of each network.
+    """
+
+    def __init__(self, groups: tuple[int, ...], sizes: tuple[int, ...]) -> None:
+        super().__init__()
+        self.groups = groups
+        self.outputs = sizes[-1]
+        self.weights = nn.ParameterList()
+        self.biases = nn.ParameterList()
+        if not math.prod(groups) or not sizes[-1]:
+            return
+        for depth, (inputs, outputs) in enumerate(itertools.pairwise(sizes), start=1):
+            # torch's own start for linear layers, and zero for the last.
+            reach = 0.0 if depth == len(sizes) - 1 else 1 / math.sqrt(inputs)
+            weight = torch.empty(*groups, inputs, outputs).uniform_(-reach, reach)
+            self.weights.append(nn.Parameter(weight))
+            bias = torch.empty(*groups, outputs).uniform_(-reach, reach)
+            self.biases.append(nn.Parameter(bias))
+
+    def forward(self, features: Float[Tensor, "B F"]) -> Float[Tensor, "B ..."]:
+        """Predict with all networks."""
+        count = math.prod(self.groups)
+        if not self.weights:
+            return features.new_zeros(len(features), *self.groups, self.outputs)
+        values = features.expand(count, -1, -1)
+        for depth, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            values = relu(values) if depth else values
+            flat = weight.reshape(count, *weight.shape[-2:])
+            values = torch.baddbmm(bias.reshape(count, 1, -1), values, flat)
+        return values.movedim(0, 1).reshape(len(features), *self.groups, self.outputs)
 
 
 @hookimpl

@@ -1,50 +1,73 @@
 """Pixels: images whose pixels are the parameters."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import torch
 from annotated_types import Ge, Gt
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn.functional import interpolate
 
 from celstack import Prototype, hookimpl
 from celstack.softclip import softclip
 
 
 class Pixels(Prototype):
-    """Learnable pixels, kept near [0, 1] by softclip (paper, Sec. 3.1 and supplementary C.3).
+    """Learnable pixels, kept near [0, 1] by softclip (paper, Sec. 3.1, supplementary C.3).
 
-    Appearance starts at the constant ``appearance``, masks as a Gaussian of ``mask_sigma``
-    pixels, plus noise of ``jitter`` on both so that no two images start alike. Without a
-    size they are as large as the canvas.
+    ``start`` says how colours begin: all at the constant ``appearance``, at the mean of some
+    images, as single images, or as the centres of k-means clusters of them. Masks begin as a
+    Gaussian of ``mask_sigma`` pixels, or opaque. Noise of ``jitter`` on both keeps images
+    from starting alike. Without a size they are as large as the canvas.
     """
 
     def __init__(
         self,
         count: Annotated[int, Ge(1)],
         size: tuple[Annotated[int, Ge(1)], Annotated[int, Ge(1)]] | None = None,
+        start: Literal["constant", "mean", "sample", "kmeans"] = "constant",
         appearance: float = 0.9,
+        mask: Literal["gaussian", "opaque"] = "gaussian",
         mask_sigma: Annotated[float, Gt(0)] = 5.0,
         jitter: Annotated[float, Ge(0)] = 0.0,
     ) -> None:
         super().__init__()
         self.count = count
         self.size = size
+        self.start = start
         self.appearance = appearance
+        self.mask_start = mask
         self.mask_sigma = mask_sigma
         self.jitter = jitter
 
     def prepare(self, sample: Float[Tensor, "N C H W"], with_alpha: bool) -> None:
         """Make the pixels."""
-        channels, *canvas = sample.shape[1:]
-        height, width = self.size or canvas
-        colour = torch.full((self.count, channels, height, width), self.appearance)
+        size = self.size or (sample.shape[2], sample.shape[3])
+        colour = self._start(sample, size)
         self.colour = nn.Parameter(colour + self.jitter * torch.randn_like(colour))
         self.mask: nn.Parameter | None = None
         if with_alpha:
-            blob = _bell(height, self.mask_sigma)[:, None] * _bell(width, self.mask_sigma)
-            mask = blob.expand(self.count, 1, -1, -1)
+            mask = torch.ones(self.count, 1, *size)
+            if self.mask_start == "gaussian":
+                mask *= _bell(size[0], self.mask_sigma)[:, None] * _bell(
+                    size[1], self.mask_sigma
+                )
             self.mask = nn.Parameter(mask + self.jitter * torch.randn_like(mask))
+
+    def _start(
+        self, sample: Float[Tensor, "N C H W"], size: tuple[int, int]
+    ) -> Float[Tensor, "K C h w"]:
+        if self.start == "constant":
+            return torch.full((self.count, sample.shape[1], *size), self.appearance)
+        if self.start == "mean":
+            images = sample.mean(0, keepdim=True).expand(self.count, -1, -1, -1)
+        elif self.start == "sample":
+            images = sample[torch.randint(len(sample), (self.count,))]
+            if self.count <= len(sample):
+                images = sample[torch.randperm(len(sample))[: self.count]]
+        else:
+            images = _cluster(sample, self.count)
+        return interpolate(images, size, mode="bilinear", antialias=True, align_corners=False)
 
     def images(self) -> Float[Tensor, "K D h w"]:
         """Return the pixels; only colours are clipped here."""
@@ -59,6 +82,15 @@ class Pixels(Prototype):
 def _bell(length: int, sigma: float) -> Float[Tensor, " length"]:
     distance = (torch.arange(length) - (length - 1) / 2) / sigma
     return torch.exp(-0.5 * distance.square())
+
+
+def _cluster(sample: Float[Tensor, "N C H W"], count: int) -> Float[Tensor, "K C H W"]:
+    from scipy.cluster.vq import kmeans2
+
+    seed = int(torch.randint(2**31, ()))
+    values = sample.flatten(1).double().numpy()
+    centres, _ = kmeans2(values, count, minit="++", seed=seed)
+    return torch.from_numpy(centres).to(sample).view(count, *sample.shape[1:])
 
 
 @hookimpl

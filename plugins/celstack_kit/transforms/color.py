@@ -26,7 +26,7 @@ class Color(Transform):
     ) -> Float[Tensor, "n D h w"]:
         """Scale and shift the colours."""
         gain, offset = params[:, :, None, None].chunk(2, dim=1)
-        colours = softclip(images[:, :-1] * (1 + gain) + offset)
+        colours = softclip(torch.addcmul(offset, images[:, :-1], 1 + gain))
         return torch.cat([colours, images[:, -1:]], dim=1)
 
 

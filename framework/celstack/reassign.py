@@ -1,0 +1,78 @@
+"""Reassignment: sprites that nobody uses start again as copies of one that many use."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from celstack.model import Decomposer
+from celstack.scene import EMPTY
+
+JITTER = 1e-4
+"""How far a copy's own parameters are from the original's, so that the two can part."""
+
+
+class Usage:
+    """Counts how often each sprite fills a layer, over all layers."""
+
+    def __init__(self, sprites: int) -> None:
+        self.counts = torch.zeros(sprites, dtype=torch.float64)
+
+    def add(self, sprite: Int[Tensor, "B L"]) -> None:
+        """Count the sprites of a batch; empty layers do not count."""
+        chosen = (sprite.flatten() - EMPTY).cpu()
+        self.counts += torch.bincount(chosen, minlength=len(self.counts) + 1)[-EMPTY:]
+
+    def unused(self, below: float, relative_to_most: bool) -> list[int]:
+        """List the sprites used less than ``below`` / K of the time.
+
+        The time is that of all filled layers; or, where layers may be empty, that of the
+        sprite used most.
+        """
+        whole = self.counts.max() if relative_to_most else self.counts.sum()
+        share = self.counts / whole.clamp_min(1)
+        return [k for k, used in enumerate(share.tolist()) if used < below / len(share)]
+
+    def most_used(self) -> int:
+        """Return the sprite used most."""
+        return int(self.counts.argmax())
+
+    def reset(self) -> None:
+        """Begin to count anew."""
+        self.counts.zero_()
+
+
+def reassign_unused(
+    decomposer: Decomposer, optimizer: torch.optim.Optimizer, usage: Usage, below: float
+) -> list[int]:
+    """Start unused sprites again, if sprites learn at all just now, and count anew."""
+    unused = usage.unused(below, relative_to_most=decomposer.selector.empty_cost is not None)
+    if decomposer.sprites_frozen:
+        unused = []
+    if unused:
+        reassign(decomposer, optimizer, unused, usage.most_used())
+    usage.reset()
+    return unused
+
+
+def reassign(
+    decomposer: Decomposer, optimizer: torch.optim.Optimizer, unused: list[int], source: int
+) -> None:
+    """Make copies of one sprite, with its heads and the optimiser's memory of both."""
+    own = [(parameter, 0) for parameter in decomposer.sprites.per_image()]
+    heads = decomposer.predictor.per_sprite() if decomposer.predictor is not None else []
+    with torch.no_grad():
+        for parameter, axis in [*own, *heads]:
+            for target in unused:
+                _copy(parameter, axis, source, target)
+                for moment in optimizer.state[parameter].values():
+                    if torch.is_tensor(moment) and moment.shape == parameter.shape:
+                        _copy(moment, axis, source, target)
+        for parameter, _ in own:
+            for target in unused:
+                parameter[target] += JITTER * torch.randn(parameter[target].shape).to(parameter)
+
+
+def _copy(values: Float[Tensor, "*any"], axis: int, source: int, target: int) -> None:
+    values.select(axis, target).copy_(values.select(axis, source))

@@ -1,0 +1,114 @@
+"""Exhaustive: try every combination of sprites and backgrounds."""
+
+import math
+from itertools import product
+from typing import Annotated
+
+import torch
+from annotated_types import Ge
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from celstack import (
+    EMPTY,
+    Candidates,
+    CandidateSelector,
+    CelstackError,
+    Decomposer,
+    hookimpl,
+)
+from celstack.stack import Stack
+
+
+class Exhaustive(CandidateSelector):
+    """The true minimum of Eq. 5: all (K+1)^L combinations, for every background.
+
+    With ``empty_cost``, the price lambda of Eq. 5, a layer may stay empty. More than
+    ``most`` combinations are refused.
+    """
+
+    def __init__(
+        self,
+        empty_cost: Annotated[float, Ge(0)] | None = None,
+        most: Annotated[int, Ge(1)] = 1000,
+    ) -> None:
+        self.empty_cost = empty_cost
+        self.most = most
+
+    def check(self, decomposer: Decomposer) -> None:
+        """Refuse a model with too many combinations."""
+        super().check(decomposer)
+        layers = decomposer.compositor.layers
+        choices = decomposer.sprites.count + (self.empty_cost is not None)
+        backgrounds = decomposer.backgrounds.count if decomposer.backgrounds is not None else 1
+        # The power itself may be astronomical: compare logarithms first.
+        if layers * math.log(choices) + math.log(backgrounds) > math.log(self.most) + 1e-9:
+            raise CelstackError(
+                f"{layers} layers with {choices} choices each, and {backgrounds} backgrounds, "
+                f"are more than {self.most} combinations; use greedy, or raise most"
+            )
+
+    def choose(
+        self,
+        images: Float[Tensor, "B C N"],
+        candidates: Candidates,
+        backdrops: Float[Tensor, "B M C N"],
+        occlusion: Float[Tensor, "B L L"],
+        price: float | None,
+    ) -> tuple[Int[Tensor, "B L"], Int[Tensor, " B"]]:
+        """Go through all choices for all layers but the last, which is solved at once."""
+        batch, layers, count = candidates.alpha.shape[:3]
+        last = layers - 1
+        charge = 0.0 if price is None else price * images[0].numel()
+        choices = range(count) if price is None else range(EMPTY, count)
+        lowest = images.new_full((batch,), torch.inf)
+        sprite = torch.full((batch, layers), EMPTY, device=images.device)
+        background = torch.zeros(batch, dtype=torch.int64, device=images.device)
+        for which in range(backdrops.shape[1]):
+            for others in product(choices, repeat=last):
+                stack = _stacked(candidates, backdrops[:, which], occlusion, others)
+                saved, best = stack.gains(
+                    last,
+                    images,
+                    candidates.colour[:, last],
+                    candidates.alpha[:, last],
+                    candidates.pixels[:, last],
+                ).max(1)
+                saved = saved - charge
+                if price is not None:
+                    best = torch.where(saved > 0, best, EMPTY)
+                    saved = saved.clamp_min(0)
+                filled = sum(choice != EMPTY for choice in others)
+                total = stack.error(images) + charge * filled - saved
+                better = total < lowest
+                lowest = torch.where(better, total, lowest)
+                chosen = torch.cat(
+                    [sprite.new_tensor(others).expand(batch, -1), best[:, None]], 1
+                )
+                sprite = torch.where(better[:, None], chosen, sprite)
+                background = background.masked_fill(better, which)
+        return sprite, background
+
+
+def _stacked(
+    candidates: Candidates,
+    backdrop: Float[Tensor, "B C N"],
+    occlusion: Float[Tensor, "B L L"],
+    sprites: tuple[int, ...],
+) -> Stack:
+    stack = Stack(backdrop, occlusion)
+    stack.begin_sweep()
+    for layer, sprite in enumerate(sprites):
+        if sprite != EMPTY:
+            colour, alpha = (
+                candidates.colour[:, layer, sprite],
+                candidates.alpha[:, layer, sprite],
+            )
+            stack.put(layer, colour, alpha, candidates.pixels[:, layer])
+    return stack
+
+
+@hookimpl
+def celstack_selectors() -> dict[str, type[Exhaustive]]:
+    """Let recipes say ``use = "exhaustive"``."""
+    return {"exhaustive": Exhaustive}

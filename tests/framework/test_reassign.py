@@ -1,0 +1,119 @@
+import pytest
+import torch
+
+from celstack.assembly import Training
+from celstack.model import Decomposer
+from celstack.reassign import JITTER, Usage, reassign, reassign_unused
+from celstack.scene import EMPTY
+from celstack.train import build_optimizer, take_step
+from celstack_kit.compositors.ordered import Ordered
+from celstack_kit.encoders.strided import Strided
+from celstack_kit.predictors.network import Network
+from celstack_kit.prototypes.pixels import Pixels
+from celstack_kit.selectors.greedy import Greedy
+from celstack_kit.transforms.affine import Affine
+
+
+@pytest.fixture
+def trained():
+    """A model of three sprites and two layers that has taken a step."""
+    torch.manual_seed(0)
+    model = Decomposer(
+        sprites=Pixels(count=3, size=(4, 4), jitter=0.3),
+        sprite_transforms=[Affine()],
+        compositor=Ordered(layers=2),
+        selector=Greedy(),
+        predictor=Network(encoder=Strided(width=2, features=4), hidden=4),
+    )
+    images = torch.rand(4, 3, 6, 6)
+    model.prepare(images)
+    optimizer = build_optimizer(model, Training())
+    take_step(model, optimizer, images, Training())
+    return model, optimizer
+
+
+def counted(*sprites):
+    usage = Usage(3)
+    usage.add(torch.tensor([sprites]))
+    return usage
+
+
+def test_usage_counts_over_all_layers_and_leaves_out_the_empty_ones():
+    usage = Usage(3)
+
+    usage.add(torch.tensor([[0, 2], [2, EMPTY]]))
+
+    assert usage.counts.tolist() == [1, 0, 2]
+    assert usage.most_used() == 2
+
+
+def test_a_sprite_below_its_share_is_unused():
+    usage = Usage(2)
+    usage.add(torch.tensor([[0] * 89 + [1] * 11]))
+
+    assert usage.unused(0.2, relative_to_most=False) == []  # 0.11 is not below 0.2 / 2
+    assert usage.unused(0.3, relative_to_most=False) == [1]
+
+
+def test_with_empty_layers_usage_is_relative_to_the_most_used():
+    usage = Usage(2)
+    usage.add(torch.tensor([[0] * 90 + [1] * 10]))
+
+    assert usage.unused(0.21, relative_to_most=False) == [1]  # 0.1 of all, below 0.105
+    assert usage.unused(0.21, relative_to_most=True) == []  # 0.111 of the most used
+
+
+def test_a_copy_has_the_pixels_of_its_source_but_for_a_little_noise(trained):
+    model, optimizer = trained
+
+    reassign(model, optimizer, unused=[1], source=0)
+
+    images = model.sprites.images().detach()
+    difference = (images[1] - images[0]).abs().max()
+    assert 0 < difference < 10 * JITTER
+    assert (images[2] - images[0]).abs().max() > 0.1
+
+
+def test_a_copy_has_the_heads_of_its_source_on_every_layer(trained):
+    model, optimizer = trained
+    with torch.no_grad():
+        for parameter, _ in model.predictor.per_sprite():
+            parameter.normal_()
+
+    reassign(model, optimizer, unused=[1], source=0)
+
+    for parameter, axis in model.predictor.per_sprite():
+        assert torch.equal(parameter.select(axis, 1), parameter.select(axis, 0))
+        assert not torch.equal(parameter.select(axis, 2), parameter.select(axis, 0))
+
+
+def test_a_copy_has_the_moments_of_its_source_and_does_not_share_them(trained):
+    model, optimizer = trained
+    parameters = [*((p, 0) for p in model.sprites.per_image()), *model.predictor.per_sprite()]
+
+    reassign(model, optimizer, unused=[1], source=0)
+
+    for parameter, axis in parameters:
+        for name in ("exp_avg", "exp_avg_sq"):
+            moment = optimizer.state[parameter][name]
+            assert torch.equal(moment.select(axis, 1), moment.select(axis, 0))
+            moment.select(axis, 0).add_(1.0)
+            assert not torch.equal(moment.select(axis, 1), moment.select(axis, 0))
+
+
+def test_frozen_sprites_are_left_alone(trained):
+    model, optimizer = trained
+    model.sprites_frozen = True
+    before = model.sprites.images().clone()
+
+    assert reassign_unused(model, optimizer, counted(0, 0), below=0.2) == []
+
+    assert torch.equal(model.sprites.images(), before)
+
+
+def test_counting_begins_anew_after_a_check(trained):
+    usage = counted(0, 1)
+
+    assert reassign_unused(*trained, usage, below=0.2) == [2]
+
+    assert not usage.counts.any()

@@ -1,0 +1,139 @@
+"""Greedy is Algorithm 1 and exhaustive is the minimum, on many random small problems."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import naive
+from celstack.candidates import Candidates
+from celstack_kit.selectors.exhaustive import Exhaustive
+from celstack_kit.selectors.greedy import Greedy
+
+
+class Problem:
+    """Random candidates for a few images, as selectors and as naive code want them."""
+
+    def __init__(self, seed, layers, sprites, backgrounds, images=8):
+        torch.manual_seed(seed)
+        channels, height, width = 2, 3, 4
+        self.images = torch.rand(images, channels, height, width).double()
+        shown = torch.rand(images, layers, sprites, channels + 1, height, width).double()
+        shown[..., -1, :, :] = (shown[..., -1, :, :] * 1.6 - 0.3).clamp(0, 1)
+        self.backdrops = torch.rand(images, backgrounds, channels, height, width).double()
+        lower = torch.rand(images, layers, layers).double().tril(-1)
+        self.occlusion = lower + (1 - lower.mT).triu(1)
+        self.shown = shown
+        flat = shown.flatten(4)
+        pixels = torch.arange(height * width).expand(images, layers, -1)
+        self.candidates = Candidates(pixels, flat[..., :-1, :], flat[..., -1, :])
+
+    def choose(self, selector, price):
+        sprite, background = selector.choose(
+            self.images.flatten(2),
+            self.candidates,
+            self.backdrops.flatten(3),
+            self.occlusion,
+            price,
+        )
+        return [
+            (chosen.tolist(), int(which))
+            for chosen, which in zip(sprite, background, strict=True)
+        ]
+
+    def each(self):
+        return zip(self.images, self.shown, self.backdrops, self.occlusion, strict=True)
+
+
+problems = st.builds(
+    Problem,
+    seed=st.integers(0, 2**31),
+    layers=st.integers(1, 3),
+    sprites=st.integers(1, 4),
+    backgrounds=st.integers(1, 2),
+)
+prices = st.sampled_from([None, 0.0, 1e-3, 1e-2, 1e-1])
+
+
+@given(problem=problems, price=prices, sweeps=st.integers(1, 3))
+@settings(max_examples=250, deadline=None)
+def test_greedy_is_algorithm_1(problem, price, sweeps):
+    chosen = problem.choose(Greedy(sweeps=sweeps), price)
+
+    for choice, (image, shown, backdrops, occlusion) in zip(
+        chosen, problem.each(), strict=True
+    ):
+        assert choice == naive.algorithm_1(image, shown, backdrops, occlusion, sweeps, price)
+
+
+@given(problem=problems, price=prices)
+@settings(max_examples=250, deadline=None)
+def test_exhaustive_is_the_minimum_over_everything(problem, price):
+    chosen = problem.choose(Exhaustive(), price)
+
+    for choice, (image, shown, backdrops, occlusion) in zip(
+        chosen, problem.each(), strict=True
+    ):
+        assert choice == naive.minimum(image, shown, backdrops, occlusion, price)
+
+
+@given(problem=problems, price=st.sampled_from([0.0, 1e-3, 1e-2]), sweeps=st.integers(1, 4))
+@settings(max_examples=100, deadline=None)
+def test_greedy_never_ends_worse_than_it_started(problem, price, sweeps):
+    chosen = problem.choose(Greedy(sweeps=sweeps), price)
+
+    for (choice, which), (image, shown, backdrops, occlusion) in zip(
+        chosen, problem.each(), strict=True
+    ):
+        arguments = (image, shown, backdrops, occlusion)
+        nothing = [naive.EMPTY] * len(shown)
+        start = naive.cost(*arguments, nothing, 0, price)
+        assert naive.cost(*arguments, choice, which, price) <= start + 1e-12
+
+
+@given(problem=problems, price=st.sampled_from([None, 1e-3]))
+@settings(max_examples=50, deadline=None)
+def test_more_sweeps_never_hurt(problem, price):
+    costs = []
+    for sweeps in (1, 2, 6):
+        chosen = problem.choose(Greedy(sweeps=sweeps), price)
+        costs.append(
+            [
+                float(naive.cost(*arguments, choice, which, price))
+                for (choice, which), arguments in zip(chosen, problem.each(), strict=True)
+            ]
+        )
+
+    for one, two, six in zip(*costs, strict=True):
+        assert one + 1e-12 >= two
+        assert two + 1e-12 >= six
+
+
+def test_greedy_stops_when_a_sweep_changes_nothing(monkeypatch):
+    problem = Problem(seed=0, layers=2, sprites=3, backgrounds=1)
+    from celstack.stack import Stack
+
+    begun = []
+    monkeypatch.setattr(Stack, "begin_sweep", _counted(Stack.begin_sweep, begun))
+
+    problem.choose(Greedy(sweeps=100), None)
+
+    assert 2 <= len(begun) <= 10
+
+
+def _counted(function, calls):
+    def count_and_call(self):
+        calls.append(self)
+        return function(self)
+
+    return count_and_call
+
+
+@pytest.mark.parametrize("price", [None, 1e-3])
+def test_a_price_decides_between_a_weak_sprite_and_none(price):
+    problem = Problem(seed=1, layers=1, sprites=2, backgrounds=1, images=1)
+    problem.images[:] = problem.backdrops[:, 0]
+
+    ((chosen, _),) = problem.choose(Greedy(), price)
+
+    assert (chosen == [naive.EMPTY]) == (price is not None)
