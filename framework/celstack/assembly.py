@@ -51,7 +51,8 @@ class Training:
     """How all stages learn.
 
     Every ``reassign_every`` steps (0: never), sprites used less than ``reassign_below`` / K of
-    the time start again as copies of the one used most.
+    the time start again as copies of the one used most. Every ``checkpoint_every`` steps all
+    that was learned is saved.
     """
 
     batch_size: Annotated[int, Ge(1)] = 32
@@ -63,6 +64,7 @@ class Training:
     reassign_every: Annotated[int, Ge(0)] = 0
     reassign_below: Annotated[float, Interval(ge=0, le=1)] = 0.2
     workers: Annotated[int, Ge(0)] = 0
+    checkpoint_every: Annotated[int, Ge(1)] = 500
 
 
 @settings

@@ -102,6 +102,11 @@ def celstack_step_finished(step: int, loss: Loss, images: int) -> None:
 
 
 @hookspec
+def celstack_sprites_reassigned(step: int, sprites: list[int]) -> None:
+    """Hear that sprites nobody used have started again as copies of one that many use."""
+
+
+@hookspec
 def celstack_evaluated(step: int, scores: Mapping[str, float], decomposer: Decomposer) -> None:
     """Hear the scores of the model as it is after so many steps."""
 

@@ -21,6 +21,11 @@ class Loss:
         """Sum the terms."""
         return self.reconstruction + self.sprites
 
+    def numbers(self) -> dict[str, float]:
+        """Return the total and its terms, by name."""
+        terms = {name: float(getattr(self, name)) for name in ("reconstruction", "sprites")}
+        return {**terms, "loss": float(self.total)}
+
     def detach(self) -> Loss:
         """Return the same numbers without their history."""
         return Loss(self.reconstruction.detach(), self.sprites.detach())

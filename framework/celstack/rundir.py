@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     import torch
 
     from celstack.assembly import Assembly
-    from celstack.curriculum import Phase
     from celstack.model import Decomposer
-    from celstack.objective import Loss
     from celstack.resolved import ResolvedRecipe
 
 PACKAGES = ("celstack", "torch", "torchvision", "numpy")
@@ -60,17 +58,11 @@ class RunDirectory:
         self._write("resolved.toml", heading + tomli_w.dumps(resolved.as_table()))
         self._write("environment.json", json.dumps(environment(), indent=2) + "\n")
 
-    def log(self, step: int, phase: Phase, loss: Loss) -> None:
-        """Append a line for a training step."""
+    def log(self, **fields: Any) -> None:
+        """Append a line, such as that of a training step."""
         if self._log is None:
             self._log = (self.folder / "log.jsonl").open("a", encoding="utf-8", buffering=1)
-        line = {
-            "step": step,
-            "stage": phase.title,
-            "loss": float(loss.total),
-            "reconstruction": float(loss.reconstruction),
-        }
-        self._log.write(json.dumps(line) + "\n")
+        self._log.write(json.dumps(fields) + "\n")
 
     def save_checkpoint(
         self, decomposer: Decomposer, optimizer: torch.optim.Optimizer, step: int

@@ -20,10 +20,10 @@ class Stack:
     ) -> None:
         batch, layers = occlusion.shape[:2]
         # The backdrop is one more layer: opaque, and hidden by all.
-        self.colour = backdrop.new_zeros(batch, layers + 1, *backdrop.shape[1:])
-        self.colour[:, -1] = backdrop
-        self.alpha = backdrop.new_zeros(batch, layers + 1, backdrop.shape[2])
-        self.alpha[:, -1] = 1.0
+        self.shown = backdrop.new_zeros(batch, layers + 1, *backdrop.shape[1:])
+        self.shown[:, -1] = backdrop
+        """Colour times alpha of every layer."""
+        self.alpha = backdrop.new_zeros(batch, layers, backdrop.shape[2])
         self.hides = torch.cat([occlusion, occlusion.new_ones(batch, layers, 1)], dim=2)
         self.layers = layers
         self.filled = [False] * layers
@@ -31,34 +31,34 @@ class Stack:
     def begin_sweep(self) -> None:
         """Prepare to exchange the layers one after the other.
 
-        What is left of layer i when j hides it is a product over j. The part of the product
-        from layers before the current one grows as these are put, the part from layers
-        behind it is known beforehand: so no layer costs more than L products.
+        What is left of layer i when others hide it is a product over them. The part of the
+        product from layers before the current one grows as these are put, the part from
+        those after it is known beforehand: so no layer costs more than L products.
         """
-        self.left_by_earlier = torch.ones_like(self.alpha)
+        self.left_by_earlier: Tensor | None = None
         self.left_by_later: list[Tensor | None] = [None] * self.layers
-        product: Tensor | None = None
-        for layer in reversed(range(self.layers)):
-            self.left_by_later[layer] = product
-            if self.filled[layer]:
-                factor = self._left_by(layer)
-                product = factor if product is None else product * factor
+        for layer in reversed(range(1, self.layers)):
+            later = self.left_by_later[layer]
+            self.left_by_later[layer - 1] = self._left_by(layer, later)
 
     def around(
         self, layer: int, window: Int[Tensor, "B n"]
     ) -> tuple[Float[Tensor, "B C n"], Float[Tensor, "B C n"], Float[Tensor, "B n"]]:
         """Return A, D and E of a layer at some pixels of each image."""
-        present = [i for i in range(self.layers) if self.filled[i] and i != layer]
-        present.append(self.layers)
-        left = _at(self.left_by_earlier, [layer, *present], window)
-        later = self.left_by_later[layer]
-        if later is not None:
-            left = left * _at(later, [layer, *present], window)
-        weight = left[:, 1:] * _at(self.alpha, present, window)
-        index = window[:, None, None].expand(-1, len(present), self.colour.shape[2], -1)
-        seen = weight[:, :, None] * self.colour[:, present].gather(3, index)
-        hidden = seen * self.hides[:, layer, present, None, None]
-        return seen.sum(1), hidden.sum(1), left[:, 0]
+        seen = _at(self.shown.flatten(1, 2), window).unflatten(1, self.shown.shape[1:3])
+        left = seen.new_ones(1)
+        for product in (self.left_by_earlier, self.left_by_later[layer]):
+            if product is not None:
+                found = _at(product, window)
+                left = found if left.dim() == 1 else left.mul_(found)
+        if left.dim() > 1:
+            seen *= left[:, :, None]
+        hides = self.hides[:, layer]
+        others = torch.ones_like(hides)
+        others[:, layer] = 0.0
+        both = torch.stack([others, hides], dim=1) @ seen.flatten(2)
+        without, hidden = both.unflatten(2, seen.shape[2:]).unbind(1)
+        return without, hidden, left[:, layer] if left.dim() > 1 else left.expand(window.shape)
 
     def put(
         self,
@@ -67,30 +67,30 @@ class Stack:
         alpha: Float[Tensor, "B n"],
         window: Int[Tensor, "B n"],
     ) -> None:
-        """Exchange a layer, and go on to those behind it in the sweep."""
+        """Exchange a layer, and go on to those after it in the sweep."""
         self.filled[layer] = True
         index = window[:, None].expand(-1, colour.shape[1], -1)
-        self.colour[:, layer].zero_().scatter_(2, index, colour)
+        self.shown[:, layer].zero_().scatter_(2, index, colour * alpha[:, None])
         self.alpha[:, layer].zero_().scatter_(1, window, alpha)
-        self.left_by_earlier *= self._left_by(layer)
+        self.left_by_earlier = self._left_by(layer, self.left_by_earlier)
 
     def set_backdrop(self, backdrop: Float[Tensor, "B C N"]) -> None:
         """Exchange the backdrop."""
-        self.colour[:, -1] = backdrop
+        self.shown[:, -1] = backdrop
+
+    def uncovered(self) -> tuple[Float[Tensor, "B C N"], Float[Tensor, "B N"]]:
+        """Return the composite of the layers alone, and how much of the backdrop shows."""
+        left: Tensor | None = None
+        for layer in range(self.layers):
+            left = self._left_by(layer, left)
+        if left is None:
+            return torch.zeros_like(self.shown[:, -1]), torch.ones_like(self.alpha[:, 0])
+        return (left[:, :-1, None] * self.shown[:, :-1]).sum(1), left[:, -1]
 
     def error(self, images: Float[Tensor, "B C N"]) -> Float[Tensor, " B"]:
         """Return the summed squared error of the stack as it is."""
         layers, shows = self.uncovered()
-        return (images - layers - shows[:, None] * self.colour[:, -1]).square().sum((1, 2))
-
-    def uncovered(self) -> tuple[Float[Tensor, "B C N"], Float[Tensor, "B N"]]:
-        """Return the composite of the layers alone, and how much of the backdrop shows."""
-        left = torch.ones_like(self.alpha)
-        for layer in range(self.layers):
-            if self.filled[layer]:
-                left = left * self._left_by(layer)
-        layers = (left * self.alpha)[:, :-1, None] * self.colour[:, :-1]
-        return layers.sum(1), left[:, -1]
+        return (images - layers - shows[:, None] * self.shown[:, -1]).square().sum((1, 2))
 
     def gains(
         self,
@@ -113,12 +113,18 @@ class Stack:
         change += error
         return error.square().sum((2, 3)) - change.square_().sum((2, 3))
 
-    def _left_by(self, layer: int) -> Float[Tensor, "B M N"]:
-        """Return what one layer leaves of every other; all of itself."""
-        return 1 - self.hides[:, layer, :, None] * self.alpha[:, layer, None]
+    def _left_by(self, layer: int, before: Tensor | None) -> Float[Tensor, "B M N"] | None:
+        """Multiply by what one layer leaves of every other, which is all of itself.
+
+        None stands for ones: a layer that was never put hides nothing.
+        """
+        if not self.filled[layer]:
+            return before
+        leaves = 1 - self.hides[:, layer, :, None] * self.alpha[:, layer, None]
+        return leaves if before is None else leaves.mul_(before)
 
 
-def _at(
-    maps: Float[Tensor, "B M N"], layers: list[int], window: Int[Tensor, "B n"]
-) -> Float[Tensor, "B m n"]:
-    return maps[:, layers].gather(2, window[:, None].expand(-1, len(layers), -1))
+def _at(maps: Float[Tensor, "B M N"], window: Int[Tensor, "B n"]) -> Float[Tensor, "B M n"]:
+    if window.shape[1] == maps.shape[2]:
+        return maps.clone()  # windows that are whole canvases hold their pixels in order
+    return maps.gather(2, window[:, None].expand(-1, maps.shape[1], -1))

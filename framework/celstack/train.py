@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+from typing import Any
 
 import attrs
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
-from celstack.assembly import Assembly, Stage, Training
+from celstack.assembly import Assembly, Stage
 from celstack.audience import Audience
-from celstack.curriculum import Phase, schedule
+from celstack.curriculum import schedule
 from celstack.errors import RunFailedError
 from celstack.evaluate import score, to_device
-from celstack.interfaces.encoder import Encoder
 from celstack.loader import shuffled
 from celstack.model import Decomposer
 from celstack.objective import Loss, objective
+from celstack.optimizer import build_optimizer, set_rates
 from celstack.reassign import Usage, reassign_unused
 from celstack.rundir import RunDirectory
 from celstack.scene import Scene
 
-SAMPLE = 100
+SAMPLE = 256
 """How many images parts may look at before they start."""
 
 
@@ -39,54 +43,24 @@ def run(
     device: str | torch.device = "cpu",
 ) -> Trained:
     """Learn sprites from images, score the result, and write it all into a directory."""
-    decomposer = start(assembly).to(device)
-    decomposer.train()
-    training = assembly.training
-    optimizer = build_optimizer(decomposer, training)
-    usage = Usage(decomposer.sprites.count)
-    phases = _schedule(assembly)
+    decomposer = start(assembly).to(device).train()
+    optimizer = build_optimizer(decomposer, assembly.training)
     audience = Audience(assembly.observers)
-    folder = directory.folder if directory else None
-    audience.tell(
-        "celstack_run_started", assembly=assembly, folder=folder, steps=phases[-1].end
-    )
-    step = 0
+    keeper = _Keeper(decomposer, optimizer, directory)
     try:
-        batches = shuffled(
-            assembly.dataset,
-            "train",
-            training.batch_size,
-            assembly.seed,
-            training.workers,
-        )
-        for phase in phases:
-            begin_phase(decomposer, optimizer, training, phase.stage)
-            audience.tell("celstack_phase_started", phase=phase, step=step)
-            while step < phase.end:
-                batch = to_device(next(batches), torch.device(device))
-                loss, scene = take_step(decomposer, optimizer, batch.images, training)
-                step += 1
-                check_finite(loss, step)
-                usage.add(scene.sprite)
-                if training.reassign_every and step % training.reassign_every == 0:
-                    reassign_unused(decomposer, optimizer, usage, training.reassign_below)
-                if directory:
-                    directory.log(step, phase, loss)
-                audience.tell("celstack_step_finished", step=step, loss=loss, images=len(batch))
+        _learn(assembly, decomposer, optimizer, audience, keeper)
     except (KeyboardInterrupt, RunFailedError) as error:
+        keeper.save_if_sound()
         reason = str(error) or "interrupted"
-        if directory and step:
-            directory.save_checkpoint(decomposer, optimizer, step)
-        audience.tell("celstack_run_stopped", step=step, reason=reason)
+        audience.tell("celstack_run_stopped", step=keeper.step, reason=reason)
         raise
-    if directory:
-        directory.save_checkpoint(decomposer, optimizer, step)
+    decomposer.eval()
     scores = score(decomposer, assembly.dataset, assembly.metrics, assembly.evaluation)
-    audience.tell("celstack_evaluated", step=step, scores=scores, decomposer=decomposer)
+    audience.tell("celstack_evaluated", step=keeper.step, scores=scores, decomposer=decomposer)
     if directory:
         directory.save_results(decomposer, assembly, scores)
-    audience.tell("celstack_run_finished", folder=folder, scores=scores)
-    return Trained(decomposer.eval(), scores, folder)
+    audience.tell("celstack_run_finished", folder=keeper.folder, scores=scores)
+    return Trained(decomposer, scores, keeper.folder)
 
 
 def start(assembly: Assembly) -> Decomposer:
@@ -99,75 +73,106 @@ def start(assembly: Assembly) -> Decomposer:
     return decomposer
 
 
-def build_optimizer(decomposer: Decomposer, training: Training) -> torch.optim.Optimizer:
-    """Make Adam with a rate of its own for prototypes, encoder and heads."""
-    prototypes = [*decomposer.sprites.parameters()]
-    if decomposer.backgrounds is not None:
-        prototypes += decomposer.backgrounds.parameters()
-    encoder: dict[torch.nn.Parameter, None] = {}
-    heads: dict[torch.nn.Parameter, None] = {}
-    if decomposer.predictor is not None:
-        parts = decomposer.predictor.modules()
-        encoder = {
-            p: None for part in parts if isinstance(part, Encoder) for p in part.parameters()
-        }
-        heads = {p: None for p in decomposer.predictor.parameters() if p not in encoder}
-    groups = [
-        {"name": "prototypes", "params": prototypes, "lr": training.prototype_rate},
-        {"name": "encoder", "params": list(encoder), "lr": training.encoder_rate},
-        {"name": "heads", "params": list(heads), "lr": training.head_rate},
-    ]
-    for group in groups[1:]:
-        group["weight_decay"] = training.weight_decay
-    return torch.optim.Adam((group for group in groups if group["params"]), fused=True)
-
-
-def begin_phase(
+def _learn(
+    assembly: Assembly,
     decomposer: Decomposer,
     optimizer: torch.optim.Optimizer,
-    training: Training,
-    stage: Stage,
+    audience: Audience,
+    keeper: _Keeper,
 ) -> None:
-    """Set what a stage changes: transforms at work, frozen sprites, learning rates."""
+    dataset, training, seed = assembly.dataset, assembly.training, assembly.seed
+    phases = schedule(assembly.stages, dataset.count("train"), training.batch_size)
+    steps = phases[-1].end
+    device = next(decomposer.parameters()).device
+    usage = Usage(decomposer.sprites.count)
+    batches = shuffled(dataset, "train", training.batch_size, seed, training.workers)
+    audience.tell("celstack_run_started", assembly=assembly, folder=keeper.folder, steps=steps)
+    for phase in phases:
+        begin_stage(decomposer, phase.stage)
+        set_rates(optimizer, training, phase.stage)
+        keeper.log(begins=phase.title)
+        audience.tell("celstack_phase_started", phase=phase, step=keeper.step)
+        while keeper.step < phase.end:
+            images = to_device(next(batches), device).images
+            loss, scene = take_step(decomposer, optimizer, images, training.mask_noise)
+            keeper.step += 1
+            keeper.log(stage=phase.title, **loss.numbers())
+            audience.tell(
+                "celstack_step_finished", step=keeper.step, loss=loss, images=len(images)
+            )
+            usage.add(scene.sprite)
+            if training.reassign_every and keeper.step % training.reassign_every == 0:
+                again = reassign_unused(decomposer, optimizer, usage, training.reassign_below)
+                if again:
+                    keeper.log(reassigned=again)
+                    audience.tell(
+                        "celstack_sprites_reassigned", step=keeper.step, sprites=again
+                    )
+            if keeper.step % training.checkpoint_every == 0 or keeper.step == steps:
+                keeper.save()
+
+
+def begin_stage(decomposer: Decomposer, stage: Stage) -> None:
+    """Set what is at work in a stage, and what is frozen."""
     decomposer.activate(stage.transforms)
     decomposer.sprites_frozen = stage.freeze_sprites
-    rates = {
-        "prototypes": training.prototype_rate * stage.prototype_factor,
-        "encoder": training.encoder_rate * stage.network_factor,
-        "heads": training.head_rate * stage.network_factor,
-    }
-    for group in optimizer.param_groups:
-        group["lr"] = rates[group["name"]]
 
 
 def take_step(
     decomposer: Decomposer,
     optimizer: torch.optim.Optimizer,
-    images: torch.Tensor,
-    training: Training,
+    images: Float[Tensor, "B C H W"],
+    mask_noise: float,
 ) -> tuple[Loss, Scene]:
-    """Explain a batch, compare, learn."""
-    noise = decomposer.draw_noise(training.mask_noise)
+    """Explain a batch, compare, learn. A loss that is not a number teaches nothing."""
+    noise = decomposer.draw_noise(mask_noise)
     scene = decomposer.explain(images, noise)
     rendering = decomposer.render(scene, noise)
     loss = objective(images, scene, rendering, decomposer.selector.empty_cost or 0.0)
-    optimizer.zero_grad()
-    loss.total.backward()
-    optimizer.step()
+    if torch.isfinite(loss.total):
+        optimizer.zero_grad()
+        loss.total.backward()
+        optimizer.step()
     return loss.detach(), scene
 
 
-def check_finite(loss: Loss, step: int) -> None:
-    """Stop at the first loss that is not a number, and name the term."""
-    for field in attrs.fields(Loss):
-        value = getattr(loss, field.name)
-        if not torch.isfinite(value):
-            raise RunFailedError(
-                f"step {step}: the loss is {value.item()} in its term '{field.name}'; "
-                "try lower learning rates"
-            )
+class _Keeper:
+    """Counts the steps and keeps what was learned, if there is a directory to keep it in."""
 
+    def __init__(
+        self,
+        decomposer: Decomposer,
+        optimizer: torch.optim.Optimizer,
+        directory: RunDirectory | None,
+    ) -> None:
+        self.decomposer, self.optimizer, self.directory = decomposer, optimizer, directory
+        self.folder = directory.folder if directory else None
+        self.step = 0
 
-def _schedule(assembly: Assembly) -> list[Phase]:
-    images = assembly.dataset.count("train")
-    return schedule(assembly.stages, images, assembly.training.batch_size)
+    def log(self, **fields: Any) -> None:
+        """Write a line about this step, and stop at the first number that is none."""
+        if self.directory:
+            self.directory.log(step=self.step, **fields)
+        for name, value in fields.items():
+            if isinstance(value, float) and not math.isfinite(value):
+                raise RunFailedError(
+                    f"step {self.step}: the loss is {value} in its term '{name}'; "
+                    "try lower learning rates, and look for odd values in the images"
+                )
+
+    def save(self) -> None:
+        """Write a checkpoint; weights that are not numbers must not replace good ones."""
+        for name, weight in self.decomposer.named_parameters():
+            if not torch.isfinite(weight).all():
+                raise RunFailedError(
+                    f"step {self.step}: the weights of {name} are no longer numbers; "
+                    "try lower learning rates"
+                )
+        if self.directory:
+            self.directory.save_checkpoint(self.decomposer, self.optimizer, self.step)
+
+    def save_if_sound(self) -> None:
+        """Write a checkpoint when a run is stopped, unless that would spoil the last one."""
+        sound = all(torch.isfinite(w).all() for w in self.decomposer.parameters())
+        if self.directory and self.step and sound:
+            self.directory.save_checkpoint(self.decomposer, self.optimizer, self.step)

@@ -5,7 +5,8 @@ from celstack.assembly import Training
 from celstack.model import Decomposer
 from celstack.reassign import JITTER, Usage, reassign, reassign_unused
 from celstack.scene import EMPTY
-from celstack.train import build_optimizer, take_step
+from celstack.optimizer import build_optimizer
+from celstack.train import take_step
 from celstack_kit.compositors.ordered import Ordered
 from celstack_kit.encoders.strided import Strided
 from celstack_kit.predictors.network import Network
@@ -28,7 +29,7 @@ def trained():
     images = torch.rand(4, 3, 6, 6)
     model.prepare(images)
     optimizer = build_optimizer(model, Training())
-    take_step(model, optimizer, images, Training())
+    take_step(model, optimizer, images, mask_noise=0.4)
     return model, optimizer
 
 

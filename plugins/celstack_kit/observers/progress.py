@@ -63,6 +63,11 @@ class Progress(Observer):
             self._line(f"step {step} of {self.steps}: {self.title}, loss {text}")
 
     @hookimpl
+    def celstack_sprites_reassigned(self, step: int, sprites: list[int]) -> None:
+        """Say which sprites start again."""
+        self._line(f"step {step}: unused sprites start again: {', '.join(map(str, sprites))}")
+
+    @hookimpl
     def celstack_evaluated(self, step: int, scores: Mapping[str, float]) -> None:
         """Say the scores."""
         said = ", ".join(f"{name} {score:.4f}" for name, score in scores.items())

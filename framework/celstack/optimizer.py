@@ -1,0 +1,50 @@
+"""The optimiser: Adam, with rates of their own for prototypes, encoder and heads."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from celstack.assembly import Stage, Training
+from celstack.interfaces.encoder import Encoder
+from celstack.model import Decomposer
+
+
+def build_optimizer(decomposer: Decomposer, training: Training) -> torch.optim.Optimizer:
+    """Make Adam; only networks have weight decay, and each parameter is moved once a step."""
+    prototypes = [*decomposer.sprites.parameters()]
+    if decomposer.backgrounds is not None:
+        prototypes += decomposer.backgrounds.parameters()
+    encoder, heads = _networks(decomposer)
+    decay = training.weight_decay
+    groups = [
+        {"name": "prototypes", "params": prototypes, "lr": training.prototype_rate},
+        {
+            "name": "encoder",
+            "params": encoder,
+            "lr": training.encoder_rate,
+            "weight_decay": decay,
+        },
+        {"name": "heads", "params": heads, "lr": training.head_rate, "weight_decay": decay},
+    ]
+    return torch.optim.Adam((group for group in groups if group["params"]), fused=True)
+
+
+def set_rates(optimizer: torch.optim.Optimizer, training: Training, stage: Stage) -> None:
+    """Set the learning rates of a stage."""
+    rates = {
+        "prototypes": training.prototype_rate * stage.prototype_factor,
+        "encoder": training.encoder_rate * stage.network_factor,
+        "heads": training.head_rate * stage.network_factor,
+    }
+    for group in optimizer.param_groups:
+        group["lr"] = rates[group["name"]]
+
+
+def _networks(decomposer: Decomposer) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
+    if decomposer.predictor is None:
+        return [], []
+    encoders = [part for part in decomposer.predictor.modules() if isinstance(part, Encoder)]
+    encoder = dict.fromkeys(p for part in encoders for p in part.parameters())
+    heads = [p for p in decomposer.predictor.parameters() if p not in encoder]
+    return list(encoder), heads

@@ -1,0 +1,73 @@
+"""Stand-ins for datasets: the right shapes and options, and nothing to download."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from celstack import Batch, Dataset, hookimpl
+
+COUNT = 16
+
+
+class StandIn(Dataset):
+    """A few images of noise, with noise for instances."""
+
+    side: int
+    most_objects = 1
+
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        return (3, self.side, self.side)
+
+    def count(self, split: str) -> int:
+        return COUNT
+
+    def read(self, split: str, indices: Sequence[int]) -> Batch:
+        generator = torch.Generator().manual_seed(self.splits.index(split))
+        images = torch.rand(COUNT, *self.image_shape, generator=generator)
+        shape = (COUNT, self.side, self.side)
+        instances = torch.randint(self.most_objects + 1, shape, generator=generator)
+        return Batch(images[list(indices)], instances[list(indices)])
+
+
+class MultiDsprites(StandIn):
+    side = 64
+
+    def __init__(self, objects: int | None = None) -> None:
+        self.most_objects = 5 if objects is None else objects
+
+
+class Clevr6(StandIn):
+    side = 128
+    most_objects = 6
+
+
+class Gtsrb8(StandIn):
+    side = 28
+
+
+class Svhn(StandIn):
+    side = 32
+
+
+class WeizmannHorse(StandIn):
+    side = 128
+
+
+class ImageFolder(StandIn):
+    def __init__(self, root: Path, size: tuple[int, int]) -> None:
+        assert size[0] == size[1]
+        self.side = size[0]
+
+
+@hookimpl
+def celstack_datasets() -> dict[str, type[Dataset]]:
+    return {
+        "multi_dsprites": MultiDsprites,
+        "clevr6": Clevr6,
+        "gtsrb8": Gtsrb8,
+        "svhn": Svhn,
+        "weizmann_horse": WeizmannHorse,
+        "image_folder": ImageFolder,
+    }
