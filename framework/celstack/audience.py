@@ -6,19 +6,26 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from celstack.errors import one_line
+from pluggy import PluginValidationError
+
+from celstack.errors import CelstackError, one_line
 from celstack.interfaces.observer import Observer
 from celstack.pluginmanager import new_plugin_manager
 
 
 class Audience:
-    """Tells observers what happens, through the lifecycle hooks."""
+    """Tells observers what happens, through the lifecycle hooks, in the recipe's order."""
 
     def __init__(self, observers: Iterable[Observer]) -> None:
         self._manager = new_plugin_manager()
-        for observer in observers:
-            self._manager.register(observer)
-        self._manager.check_pending()
+        # Pluggy calls the last to be registered first.
+        for observer in reversed(list(observers)):
+            try:
+                self._manager.register(observer)
+                self._manager.check_pending()
+            except PluginValidationError as error:
+                text = " ".join(str(error).split())
+                raise CelstackError(f"observer {type(observer).__name__}: {text}") from error
 
     def tell(self, hook: str, **facts: Any) -> None:
         """Call a hook on every observer; one that raises is reported and leaves."""

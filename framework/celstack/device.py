@@ -16,7 +16,10 @@ def find_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
         torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = str(error).splitlines()[0]
+    # Backends that are not there fail in many ways, a missing module among them.
+    except (RuntimeError, AssertionError, ImportError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise CelstackError(f"--device {name}: cannot be used here: {reason}") from error
+    if device.type == "meta":
+        raise CelstackError(f"--device {name}: cannot be used here: it computes nothing")
     return device

@@ -29,15 +29,17 @@ def score(
         metric.reset()
     able = list(metrics)
     count, size = evaluation.images, evaluation.batch_size
-    for batch in in_order(dataset, evaluation.split, count, size):
-        able = [m for m in able if all(getattr(batch, need) is not None for need in m.needs)]
-        batch = to_device(batch, device)
-        with torch.no_grad():
-            scene = decomposer.explain(batch.images)
-            rendering = decomposer.render(scene)
-        for metric in able:
-            metric.update(scene, rendering, batch)
-    decomposer.train(was_training)
+    try:
+        for batch in in_order(dataset, evaluation.split, count, size):
+            able = [m for m in able if all(getattr(batch, n) is not None for n in m.needs)]
+            batch = to_device(batch, device)
+            with torch.no_grad():
+                scene = decomposer.explain(batch.images)
+                rendering = decomposer.render(scene)
+            for metric in able:
+                metric.update(scene, rendering, batch)
+    finally:
+        decomposer.train(was_training)
     return {metric.name: metric.compute() for metric in able}
 
 

@@ -50,6 +50,7 @@ def shuffled(
 
 def epoch_order(count: int, seed: int, epoch: int) -> torch.Tensor:
     """Shuffle the indices of a split for one epoch."""
-    # One odd multiplier keeps (seed, epoch) pairs apart for a billion epochs.
+    # Torch reads 32 bits of a seed; the multiplier keeps the epochs of one run apart from
+    # those of runs with neighbouring seeds, for hundreds of thousands of epochs.
     generator = torch.Generator().manual_seed(seed * 1_000_000_007 + epoch)
     return torch.randperm(count, generator=generator)

@@ -27,9 +27,11 @@ def draw_examples(decomposer: Decomposer, assembly: Assembly) -> Image.Image:
     device = next(decomposer.parameters()).device
     split = assembly.evaluation.split
     batch = next(in_order(assembly.dataset, split, EXAMPLES, EXAMPLES))
+    was_training = decomposer.training
     decomposer.eval()
     with torch.no_grad():
         rendering = decomposer.render(decomposer.explain(batch.images.to(device)))
+    decomposer.train(was_training)
     layers = on_checkerboard(rendering.layers.flatten(0, 1).cpu())
     layers = layers.view(*rendering.layers.shape[:2], *layers.shape[1:])
     rows = [batch.images, rendering.image.cpu(), *layers.unbind(1)]
@@ -62,4 +64,5 @@ def tile(images: Float[Tensor, "columns rows C h w"], scale: int = 3) -> Image.I
 def to_picture(image: Float[Tensor, "D h w"]) -> Image.Image:
     """Make a picture of 1 to 4 channels: grey, grey with alpha, colour, colour with alpha."""
     values = (image.detach().clamp(0, 1) * 255).round().to(torch.uint8)
-    return Image.fromarray(np.ascontiguousarray(values.permute(1, 2, 0).numpy()).squeeze())
+    pixels = np.ascontiguousarray(values.permute(1, 2, 0).numpy())
+    return Image.fromarray(pixels[:, :, 0] if len(image) == 1 else pixels)

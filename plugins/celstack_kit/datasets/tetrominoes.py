@@ -57,8 +57,9 @@ class Tetrominoes(Dataset):
         unknown = sorted(set(pieces) - set(PIECES))
         if unknown or not pieces:
             raise CelstackError(f"pieces: must be some of {''.join(PIECES)}, not '{pieces}'")
-        # Shapes that fill more than a third of the canvas may never find a place.
-        if per_image * 300 > side**2:
+        # Pieces that fill more than a third of the canvas may never find a place, and all
+        # of many pieces hardly ever find theirs at once: here one try in a hundred does.
+        if 75 * per_image * max(4, per_image) > side**2:
             raise CelstackError(f"per_image: {per_image} pieces are too many for side {side}")
         self.counts = {"train": count, "test": test_count}
         self.pieces, self.per_image, self.side, self.seed = pieces, per_image, side, seed

@@ -40,7 +40,8 @@ def adjusted_rand(
     expected = rows * columns / _pairs(pixels)
     best = (rows + columns) / 2
     score = (together - expected) / (best - expected)
-    return torch.where(best == expected, torch.ones_like(score), score)
+    # Perfect agreement is told from whole numbers: with one label, the score is 0 / 0.
+    return torch.where(together == best, torch.ones_like(score), score)
 
 
 def _contingency(
@@ -51,7 +52,8 @@ def _contingency(
     image = torch.arange(len(truth), device=truth.device)[:, None]
     cell = (image * rows + truth) * columns + labels
     counts = torch.bincount(cell.flatten(), minlength=len(truth) * rows * columns)
-    return counts.view(len(truth), rows, columns).double()
+    # Not every device has doubles.
+    return counts.view(len(truth), rows, columns).cpu().double()
 
 
 def _pairs(counts: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:

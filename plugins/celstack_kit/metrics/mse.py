@@ -16,7 +16,8 @@ class Mse(Metric):
     def update(self, scene: Scene, rendering: Rendering, batch: Batch) -> None:  # noqa: ARG002
         """Add the errors of a batch."""
         errors = (rendering.image - batch.images).square().flatten(1).mean(1)
-        self.total += errors.double().sum().item()
+        # Not every device has doubles.
+        self.total += errors.cpu().double().sum().item()
         self.count += len(batch)
 
     def compute(self) -> float:

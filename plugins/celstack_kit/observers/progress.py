@@ -1,4 +1,4 @@
-"""Progress: a bar in the terminal, plain lines elsewhere."""
+"""Progress: a bar in the terminal, plain lines where no bar can move."""
 
 from collections.abc import Mapping
 
@@ -34,14 +34,16 @@ class Progress(Observer):
     def celstack_run_started(self, steps: int) -> None:
         """Open the bar."""
         self.steps = steps
+        # Not is_terminal: some terminals cannot move their cursor.
+        self.plain = not self.console.is_interactive
         self.bar = Bar(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("loss {task.fields[loss]}"),
             TimeRemainingColumn(),
             console=self.console,
-            disable=not self.console.is_terminal,
+            disable=self.plain,
         )
         self.task = self.bar.add_task("", total=steps, loss="-")
         self.bar.start()
@@ -57,7 +59,7 @@ class Progress(Observer):
     def celstack_step_finished(self, step: int, loss: Loss) -> None:
         """Move on."""
         lined_up = step * LINES // self.steps > (step - 1) * LINES // self.steps
-        if self.console.is_terminal or lined_up:
+        if lined_up or not self.plain:
             text = f"{float(loss.total):.5f}"
             self.bar.update(self.task, completed=step, loss=text)
             self._line(f"step {step} of {self.steps}: {self.title}, loss {text}")
@@ -71,7 +73,8 @@ class Progress(Observer):
     def celstack_evaluated(self, step: int, scores: Mapping[str, float]) -> None:
         """Say the scores."""
         said = ", ".join(f"{name} {score:.4f}" for name, score in scores.items())
-        self._line(f"step {step}: {said}")
+        if said:
+            self._line(f"step {step}: {said}")
 
     @hookimpl
     def celstack_run_finished(self) -> None:
@@ -85,7 +88,7 @@ class Progress(Observer):
         self._line(f"step {step}: stopped: {reason}")
 
     def _line(self, text: str) -> None:
-        if not self.console.is_terminal:
+        if self.plain:
             self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 

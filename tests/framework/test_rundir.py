@@ -1,0 +1,191 @@
+import json
+import re
+import tomllib
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from celstack.assembly import Assembly, Evaluation, Stage
+from celstack.curriculum import schedule
+from celstack.errors import CelstackError
+from celstack.objective import Loss
+from celstack.recipe import read_recipe
+from celstack.resolve import resolve
+from celstack.rundir import RunDirectory, environment
+from celstack.testing.model import PlainSelector
+from celstack.testing.parts import (
+    PlainCompositor,
+    PlainDataset,
+    PlainPredictor,
+    PlainPrototype,
+)
+
+(PHASE,) = schedule([Stage(name="only", steps=2)], images=4, batch_size=2)
+LOSS = Loss(torch.tensor(0.5), torch.tensor(0.25))
+
+
+@pytest.fixture
+def directory(tmp_path):
+    """A run directory that is closed in the end."""
+    directory = RunDirectory.create(tmp_path, "mine", seed=3)
+    yield directory
+    directory.close()
+
+
+@pytest.fixture
+def model():
+    """An assembly of plain parts, its model, and an optimiser that has taken a step."""
+    assembly = Assembly(
+        dataset=PlainDataset(),
+        sprites=PlainPrototype(),
+        compositor=PlainCompositor(),
+        selector=PlainSelector(),
+        predictor=PlainPredictor(),
+        stages=[Stage(steps=1)],
+        evaluation=Evaluation(images=8),
+    )
+    decomposer = assembly.decomposer()
+    decomposer.prepare(assembly.dataset.read("train", range(4)).images)
+    optimizer = torch.optim.Adam(decomposer.parameters())
+    decomposer.sprites.images().sum().backward()
+    optimizer.step()
+    return SimpleNamespace(assembly=assembly, decomposer=decomposer, optimizer=optimizer)
+
+
+def test_a_folder_is_called_by_recipe_time_and_seed(directory, tmp_path):
+    recipe, run = directory.folder.relative_to(tmp_path).parts
+
+    assert recipe == "mine"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d-\d\d\.\d\d\.\d\d-seed3", run)
+
+
+def test_runs_of_the_same_second_have_folders_of_their_own(tmp_path):
+    folders = {RunDirectory.create(tmp_path, "mine", seed=0).folder for _ in range(5)}
+
+    assert len(folders) == 5
+    assert all(folder.is_dir() and not any(folder.iterdir()) for folder in folders)
+
+
+def test_a_place_that_is_a_file_is_refused(tmp_path):
+    taken = tmp_path / "runs"
+    taken.write_text("")
+
+    with pytest.raises(CelstackError) as refused:
+        RunDirectory.create(taken, "mine", seed=0)
+
+    assert str(refused.value).startswith(f"--out {taken}: cannot write there: ")
+
+
+def test_the_recipe_is_saved_in_full_and_can_be_read_again(directory, small, catalog):
+    resolved = resolve(read_recipe(small), catalog)
+
+    directory.save_recipe(resolved)
+
+    saved = (directory.folder / "resolved.toml").read_text("utf-8")
+    assert tomllib.loads(saved) == resolved.as_table()
+    again = resolve(read_recipe(str(directory.folder / "resolved.toml")), catalog)
+    assert again.as_table() == resolved.as_table()
+
+
+def test_the_environment_is_saved(directory, small, catalog):
+    directory.save_recipe(resolve(read_recipe(small), catalog))
+
+    assert json.loads((directory.folder / "environment.json").read_text()) == environment()
+
+
+def test_the_environment_tells_the_version_of_torch():
+    # The distribution's version has no build in it, as 2.9.0+cpu has.
+    assert torch.__version__.startswith(environment()["packages"]["torch"].split("+")[0])
+
+
+def test_every_step_is_a_line_of_the_log(directory):
+    directory.log(1, PHASE, LOSS)
+    directory.log(2, PHASE, LOSS)
+
+    # Read before the log is closed: a run can be watched.
+    lines = (directory.folder / "log.jsonl").read_text().splitlines()
+    line = {"step": 1, "stage": "only", "loss": 0.75, "reconstruction": 0.5}
+    assert [json.loads(text) for text in lines] == [line, {**line, "step": 2}]
+
+
+def test_a_closed_log_goes_on_where_it_was(directory):
+    directory.log(1, PHASE, LOSS)
+    directory.close()
+
+    directory.log(2, PHASE, LOSS)
+
+    lines = (directory.folder / "log.jsonl").read_text().splitlines()
+    assert [json.loads(text)["step"] for text in lines] == [1, 2]
+
+
+def test_closing_twice_is_no_mistake(directory):
+    directory.close()
+    directory.close()
+
+
+def test_a_checkpoint_holds_weights_and_optimiser_and_nothing_unsafe(directory, model):
+    directory.save_checkpoint(model.decomposer, model.optimizer, step=7)
+
+    state = torch.load(directory.folder / "checkpoint.pt", weights_only=True)
+    assert state["step"] == 7
+    weights = model.decomposer.state_dict()
+    assert state["model"].keys() == weights.keys()
+    assert all(torch.equal(state["model"][name], weights[name]) for name in weights)
+    moments = model.optimizer.state_dict()["state"][0]["exp_avg"]
+    assert torch.equal(state["optimizer"]["state"][0]["exp_avg"], moments)
+
+
+def test_a_newer_checkpoint_takes_the_place_of_the_old(directory, model):
+    for step in (1, 2):
+        directory.save_checkpoint(model.decomposer, model.optimizer, step)
+
+    assert [path.name for path in directory.folder.iterdir()] == ["checkpoint.pt"]
+    assert torch.load(directory.folder / "checkpoint.pt", weights_only=True)["step"] == 2
+
+
+def test_a_crash_while_saving_leaves_the_old_checkpoint_whole(directory, model, monkeypatch):
+    directory.save_checkpoint(model.decomposer, model.optimizer, step=1)
+
+    def crash(state, path):
+        Path(path).write_bytes(b"half a checkpo")
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(torch, "save", crash)
+    with pytest.raises(OSError, match="no space"):
+        directory.save_checkpoint(model.decomposer, model.optimizer, step=2)
+
+    assert torch.load(directory.folder / "checkpoint.pt", weights_only=True)["step"] == 1
+
+
+def test_results_are_scores_sprites_and_examples(directory, model):
+    directory.save_results(model.decomposer, model.assembly, {"mse": 0.5})
+
+    assert json.loads((directory.folder / "metrics.json").read_text()) == {"mse": 0.5}
+    files = {path.relative_to(directory.folder).as_posix() for path in _files(directory)}
+    sprites = {"sprites/00.png", "sprites/01.png", "sprites/02.png"}
+    assert files == {"metrics.json", "examples.png", *sprites}
+
+
+def test_sprites_are_saved_in_their_order_with_their_alpha(directory, model):
+    with torch.no_grad():
+        for number in range(3):
+            model.decomposer.sprites.pixels[number] = torch.tensor(
+                [0.0, 1.0, 0.6, 0.2 * number]
+            )[:, None, None]
+
+    directory.save_results(model.decomposer, model.assembly, {})
+
+    for number in range(3):
+        picture = Image.open(directory.folder / "sprites" / f"0{number}.png")
+        assert picture.mode == "RGBA"
+        assert np.unique(np.asarray(picture).reshape(-1, 4), axis=0).tolist() == [
+            [0, 255, 153, 51 * number]
+        ]
+
+
+def _files(directory):
+    return (path for path in directory.folder.rglob("*") if path.is_file())
