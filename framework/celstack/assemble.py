@@ -8,8 +8,8 @@ from celstack import assembly
 from celstack.assembly import Assembly
 from celstack.catalog import BrokenPluginError, Catalog
 from celstack.errors import CelstackError, Problem, RecipeError, one_line
-from celstack.interfaces.transform import Warp
 from celstack.resolved import Node, ResolvedRecipe
+from celstack.sense import check_sense
 
 
 def assemble(resolved: ResolvedRecipe, catalog: Catalog) -> Assembly:
@@ -49,34 +49,3 @@ def _build(value: Any, catalog: Catalog, problems: list[Problem]) -> Any:
     except Exception as error:
         problems.append(Problem(value.place, one_line(error)))
     return None
-
-
-def check_sense(assembly: Assembly) -> list[Problem]:
-    """Find what every part accepts and the whole cannot mean."""
-    problems: list[Problem] = []
-    if not assembly.stages:
-        problems.append(Problem("stages", "there must be at least one, with steps or epochs"))
-    layers, most = assembly.compositor.layers, assembly.dataset.most_objects
-    if most is not None and layers < most:
-        text = f"{layers} cannot hold the {most} objects that {assembly.dataset.name} may show"
-        problems.append(Problem("compositor.layers", text))
-    size = getattr(assembly.sprites, "size", None)
-    warps = [
-        t
-        for t in (*assembly.transforms.sprite, *assembly.transforms.layer)
-        if isinstance(t, Warp)
-    ]
-    canvas = assembly.dataset.image_shape[1:]
-    if size is not None and not warps and (size[0] < canvas[0] or size[1] < canvas[1]):
-        text = (
-            f"{list(size)} is smaller than the canvas {list(canvas)} and nothing places it; "
-            "add a transform that moves it, such as a position"
-        )
-        problems.append(Problem("sprites.size", text))
-    splits = assembly.dataset.splits
-    text = f"{assembly.dataset.name} has only the splits {', '.join(splits)}"
-    if assembly.evaluation.split not in splits:
-        problems.append(Problem("evaluation.split", text))
-    if "train" not in splits:
-        problems.append(Problem("dataset", f"{text}, and learning needs one called train"))
-    return problems

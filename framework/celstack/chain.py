@@ -24,7 +24,7 @@ class Chain(nn.Module):
         """Prepare every transform and let all of them work."""
         for transform in self:
             transform.prepare(channels)
-        self.register_buffer("activity", torch.ones(self.num_params), persistent=False)
+        self.register_buffer("activity", torch.ones(self.num_params))
 
     def __iter__(self) -> Iterator[Transform]:
         return iter(self.transforms)  # type: ignore[arg-type]

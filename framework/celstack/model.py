@@ -88,8 +88,15 @@ class Decomposer(nn.Module):
         self, images: Float[Tensor, "B C H W"], noise: Float[Tensor, "K H W"] | None = None
     ) -> Scene:
         """Find the scenes that make these images."""
-        allow_empty = self.selector.empty_cost is not None and not self.sprites_frozen
-        return self.selector.explain(images, self, noise, allow_empty)
+        return self.selector.explain(images, self, noise, self.price is not None)
+
+    @property
+    def price(self) -> float | None:
+        """The price of a layer that is not empty; None while all layers must be filled.
+
+        Sprites that are frozen are no sprites yet: they have to be placed, all of them.
+        """
+        return None if self.sprites_frozen else self.selector.empty_cost
 
     def render(self, scene: Scene, noise: Float[Tensor, "K H W"] | None = None) -> Rendering:
         """Make the images of these scenes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from torch import Tensor
 from celstack.assembly import Assembly, Stage
 from celstack.audience import Audience
 from celstack.curriculum import schedule
-from celstack.errors import RunFailedError
+from celstack.errors import RunFailedError, one_line
 from celstack.evaluate import score, to_device
 from celstack.loader import shuffled
 from celstack.model import Decomposer
@@ -23,6 +24,7 @@ from celstack.optimizer import build_optimizer, set_rates
 from celstack.reassign import Usage, reassign_unused
 from celstack.rundir import RunDirectory
 from celstack.scene import Scene
+from celstack.sense import demand_sense
 
 SAMPLE = 256
 """How many images parts may look at before they start."""
@@ -43,22 +45,29 @@ def run(
     device: str | torch.device = "cpu",
 ) -> Trained:
     """Learn sprites from images, score the result, and write it all into a directory."""
+    demand_sense(assembly)
     decomposer = start(assembly).to(device).train()
     optimizer = build_optimizer(decomposer, assembly.training)
     audience = Audience(assembly.observers)
     keeper = _Keeper(decomposer, optimizer, directory)
     try:
         _learn(assembly, decomposer, optimizer, audience, keeper)
-    except (KeyboardInterrupt, RunFailedError) as error:
+        decomposer.eval()
+        scores = score(decomposer, assembly.dataset, assembly.metrics, assembly.evaluation)
+        audience.tell(
+            "celstack_evaluated", step=keeper.step, scores=scores, decomposer=decomposer
+        )
+        if directory:
+            directory.save_results(decomposer, assembly, scores)
+    # Whatever ends a run early, what was learned is kept and the observers are told.
+    except BaseException as error:
         keeper.save_if_sound()
-        reason = str(error) or "interrupted"
+        reason = "interrupted" if isinstance(error, KeyboardInterrupt) else one_line(error)
         audience.tell("celstack_run_stopped", step=keeper.step, reason=reason)
         raise
-    decomposer.eval()
-    scores = score(decomposer, assembly.dataset, assembly.metrics, assembly.evaluation)
-    audience.tell("celstack_evaluated", step=keeper.step, scores=scores, decomposer=decomposer)
-    if directory:
-        directory.save_results(decomposer, assembly, scores)
+    finally:
+        if directory:
+            directory.close()
     audience.tell("celstack_run_finished", folder=keeper.folder, scores=scores)
     return Trained(decomposer, scores, keeper.folder)
 
@@ -95,8 +104,7 @@ def _learn(
         while keeper.step < phase.end:
             images = to_device(next(batches), device).images
             loss, scene = take_step(decomposer, optimizer, images, training.mask_noise)
-            keeper.step += 1
-            keeper.log(stage=phase.title, **loss.numbers())
+            keeper.count_step(loss, phase.title)
             audience.tell(
                 "celstack_step_finished", step=keeper.step, loss=loss, images=len(images)
             )
@@ -128,7 +136,7 @@ def take_step(
     noise = decomposer.draw_noise(mask_noise)
     scene = decomposer.explain(images, noise)
     rendering = decomposer.render(scene, noise)
-    loss = objective(images, scene, rendering, decomposer.selector.empty_cost or 0.0)
+    loss = objective(images, scene, rendering, decomposer.price or 0.0)
     if torch.isfinite(loss.total):
         optimizer.zero_grad()
         loss.total.backward()
@@ -149,20 +157,26 @@ class _Keeper:
         self.folder = directory.folder if directory else None
         self.step = 0
 
-    def log(self, **fields: Any) -> None:
-        """Write a line about this step, and stop at the first number that is none."""
-        if self.directory:
-            self.directory.log(step=self.step, **fields)
-        for name, value in fields.items():
-            if isinstance(value, float) and not math.isfinite(value):
+    def count_step(self, loss: Loss, stage: str) -> None:
+        """Count and log a step, or stop at the first whose loss is not a number."""
+        numbers = loss.numbers()
+        for name, value in numbers.items():
+            if not math.isfinite(value):
                 raise RunFailedError(
-                    f"step {self.step}: the loss is {value} in its term '{name}'; "
+                    f"step {self.step + 1}: the loss is {value} in its term '{name}'; "
                     "try lower learning rates, and look for odd values in the images"
                 )
+        self.step += 1
+        self.log(stage=stage, **numbers)
+
+    def log(self, **fields: Any) -> None:
+        """Write a line about this step."""
+        if self.directory:
+            self.directory.log(step=self.step, **fields)
 
     def save(self) -> None:
         """Write a checkpoint; weights that are not numbers must not replace good ones."""
-        for name, weight in self.decomposer.named_parameters():
+        for name, weight in self.decomposer.state_dict().items():
             if not torch.isfinite(weight).all():
                 raise RunFailedError(
                     f"step {self.step}: the weights of {name} are no longer numbers; "
@@ -173,6 +187,6 @@ class _Keeper:
 
     def save_if_sound(self) -> None:
         """Write a checkpoint when a run is stopped, unless that would spoil the last one."""
-        sound = all(torch.isfinite(w).all() for w in self.decomposer.parameters())
-        if self.directory and self.step and sound:
-            self.directory.save_checkpoint(self.decomposer, self.optimizer, self.step)
+        with suppress(RunFailedError, OSError):
+            if self.step:
+                self.save()

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import numpy as np
 import torch
-from annotated_types import Ge
+from annotated_types import Ge, Interval
 from numpy.typing import NDArray
 
 from celstack import Batch, CelstackError, Dataset, hookimpl
@@ -39,8 +39,9 @@ class Tetrominoes(Dataset):
     """Images of the same kind as the published set: 35 x 35, three pieces, six colours.
 
     ``pieces`` says which of the seven tetrominoes occur, each in all its rotations: 19
-    shapes for all seven. ``seed`` chooses the collection; the run's own seed does not
-    change it, so that runs can be compared.
+    shapes for all seven. ``ground`` is the brightness behind them, black as published; on
+    another, the masks of pieces matter everywhere. ``seed`` chooses the collection; the run's
+    own seed does not change it, so that runs can be compared.
     """
 
     splits = SPLITS
@@ -52,6 +53,7 @@ class Tetrominoes(Dataset):
         pieces: str = "IOTSZJL",
         per_image: Annotated[int, Ge(1)] = 3,
         side: Annotated[int, Ge(20)] = 35,
+        ground: Annotated[float, Interval(ge=0, le=1)] = 0.0,
         seed: Annotated[int, Ge(0)] = 0,
     ) -> None:
         unknown = sorted(set(pieces) - set(PIECES))
@@ -63,6 +65,7 @@ class Tetrominoes(Dataset):
             raise CelstackError(f"per_image: {per_image} pieces are too many for side {side}")
         self.counts = {"train": count, "test": test_count}
         self.pieces, self.per_image, self.side, self.seed = pieces, per_image, side, seed
+        self.ground = ground
         self.most_objects = per_image
         self.shapes, self.class_names = _shapes(pieces)
         self._scenes: dict[str, NDArray[np.int64]] = {}
@@ -85,7 +88,8 @@ class Tetrominoes(Dataset):
             np.arange(len(indices))[:, None, None],
             self._where(kinds, rows, columns),
         )
-        images = np.zeros((len(indices), self.side**2, 3), np.uint8)
+        ground = round(255 * self.ground)
+        images = np.full((len(indices), self.side**2, 3), ground, np.uint8)
         images[batch, where] = self._pixels[1][kinds][..., None] * COLOURS[colours][:, :, None]
         instances = np.zeros((len(indices), self.side**2), np.int64)
         classes = np.zeros_like(instances)

@@ -1,0 +1,196 @@
+"""How much a training step costs beyond its encoder.
+
+    python tests/benchmarks/step.py [rounds] [MODEL ...]
+
+Prints, for the paper's models at the paper's batch sizes, the time of a whole training step
+divided by that of the encoder's own forward and backward pass, measured alternately; how the
+choice of sprites grows with sprites and layers; and the peak memory of a step with few and
+many sprites (Linux only). Images are noise and transforms are at rest: only sizes matter.
+"""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from celstack.assembly import Training
+from celstack.candidates import render_candidates
+from celstack.model import Decomposer
+from celstack.optimizer import build_optimizer
+from celstack.train import take_step
+from celstack_kit.compositors.occlusion import Occlusion
+from celstack_kit.compositors.ordered import Ordered
+from celstack_kit.encoders.resnet18 import Resnet18
+from celstack_kit.encoders.resnet32 import Resnet32
+from celstack_kit.encoders.strided import Strided
+from celstack_kit.predictors.network import Network
+from celstack_kit.prototypes.pixels import Pixels
+from celstack_kit.selectors.exhaustive import Exhaustive
+from celstack_kit.selectors.greedy import Greedy
+from celstack_kit.transforms.color import Color
+from celstack_kit.transforms.position import Position
+from celstack_kit.transforms.projective import Projective
+from celstack_kit.transforms.similarity import Similarity
+from celstack_kit.transforms.tps import Tps
+
+# Rates so small that the model stays what it is while it is measured.
+STILL = Training(prototype_rate=1e-9, encoder_rate=1e-9, head_rate=1e-9)
+
+
+def tetrominoes(sprites: int = 19, layers: int = 3, encoder: object = None) -> Decomposer:
+    return Decomposer(
+        sprites=Pixels(count=sprites, size=(24, 24)),
+        layer_transforms=[Color(), Position()],
+        compositor=Ordered(layers=layers),
+        selector=Greedy(),
+        predictor=Network(encoder=encoder or Resnet32()),
+    )
+
+
+def multi_dsprites() -> Decomposer:
+    return Decomposer(
+        sprites=Pixels(count=3, size=(28, 28), mask_sigma=7.0),
+        backgrounds=Pixels(count=1, appearance=0.5),
+        sprite_transforms=[Similarity()],
+        layer_transforms=[Color(), Position()],
+        background_transforms=[Color()],
+        compositor=Occlusion(layers=5),
+        selector=Greedy(sweeps=3, empty_cost=1e-4),
+        predictor=Network(encoder=Resnet32(pool=4)),
+    )
+
+
+def clevr6() -> Decomposer:
+    return Decomposer(
+        sprites=Pixels(count=6, size=(40, 40), mask_sigma=10.0),
+        backgrounds=Pixels(count=1, start="mean"),
+        sprite_transforms=[Projective()],
+        layer_transforms=[Color(), Position()],
+        background_transforms=[Color()],
+        compositor=Occlusion(layers=6),
+        selector=Greedy(sweeps=3, empty_cost=1e-4),
+        predictor=Network(encoder=Resnet18(pool=2)),
+    )
+
+
+def gtsrb8() -> Decomposer:
+    return Decomposer(
+        sprites=Pixels(count=8),
+        backgrounds=Pixels(count=1, start="mean"),
+        sprite_transforms=[Color(), Projective(), Tps()],
+        background_transforms=[Color(), Projective(), Tps()],
+        compositor=Ordered(layers=1),
+        selector=Exhaustive(),
+        predictor=Network(encoder=Resnet32()),
+    )
+
+
+MODELS: dict[str, tuple[Callable[[], Decomposer], tuple[int, ...]]] = {
+    "tetrominoes": (tetrominoes, (32, 3, 35, 35)),
+    "multi_dsprites": (multi_dsprites, (32, 3, 64, 64)),
+    "clevr6": (clevr6, (32, 3, 128, 128)),
+    "gtsrb8": (gtsrb8, (128, 3, 28, 28)),
+}
+
+
+def ready(model: Decomposer, shape: tuple[int, ...]) -> torch.Tensor:
+    torch.manual_seed(0)
+    images = torch.rand(shape)
+    model.prepare(images)
+    model.train()
+    return images
+
+
+def seconds(function: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start
+
+
+def ratio(name: str, rounds: int) -> None:
+    make, shape = MODELS[name]
+    model = make()
+    images = ready(model, shape)
+    optimizer = build_optimizer(model, STILL)
+    encoder = model.predictor.encoder
+
+    def encode() -> None:
+        encoder.zero_grad()
+        encoder(images).sum().backward()
+
+    steps, alone = [], []
+    for _ in range(rounds):
+        alone.append(seconds(encode))
+        steps.append(seconds(lambda: take_step(model, optimizer, images, mask_noise=0.4)))
+    step, encoded = min(steps), min(alone)
+    print(f"{name:<16} {encoded:8.3f} s {step:8.3f} s {step / encoded:8.2f}", flush=True)
+
+
+def choosing(sprites: int, layers: int, rounds: int) -> float:
+    model = tetrominoes(sprites, layers, Strided())
+    images = ready(model, (32, 3, 35, 35))
+    with torch.no_grad():
+        prediction = model.predict(images)
+        occlusion = model.compositor.occlusion(prediction.occlusion_logits, True)
+        backdrops = model.show_backgrounds(prediction.background_params).flatten(3)
+
+        def choose() -> None:
+            candidates = render_candidates(model, prediction, None)
+            model.selector.choose(images.flatten(2), candidates, backdrops, occlusion, None)
+
+        return min(seconds(choose) for _ in range(rounds))
+
+
+def growth(rounds: int) -> None:
+    print("\ntime to choose sprites (candidates rendered and compared), 32 images of 35 x 35")
+    base = choosing(10, 3, rounds)
+    for sprites, layers in [(10, 3), (20, 3), (40, 3), (10, 6), (10, 12)]:
+        took = choosing(sprites, layers, rounds)
+        print(f"K = {sprites:2d}, L = {layers:2d}: {took * 1e3:7.1f} ms, {took / base:5.2f} x")
+
+
+def memory() -> None:
+    print("\npeak memory of a step of the tetrominoes model, beyond what is there before it")
+    for sprites in (10, 40):
+        command = [sys.executable, __file__, "--memory", str(sprites)]
+        output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        print(f"K = {sprites}: {output.strip()} MiB", flush=True)
+
+
+def measure_memory(sprites: int) -> None:
+    model = tetrominoes(sprites)
+    images = ready(model, MODELS["tetrominoes"][1])
+    optimizer = build_optimizer(model, STILL)
+    take_step(model, optimizer, images, mask_noise=0.4)
+    before = status("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # forgets the highest memory so far
+    take_step(model, optimizer, images, mask_noise=0.4)
+    print(f"{(status('VmHWM') - before) / 1024:.0f}")
+
+
+def status(field: str) -> int:
+    """Read a number of KiB that Linux keeps about this process."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(field))
+
+
+def main() -> None:
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["--memory"]:
+        measure_memory(int(arguments[1]))
+        return
+    rounds = int(arguments.pop(0)) if arguments and arguments[0].isdigit() else 5
+    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, best of {rounds}")
+    print(f"{'model':<16} {'encoder':>10} {'step':>10} {'ratio':>8}")
+    for name in arguments or MODELS:
+        ratio(name, rounds)
+    if not arguments:
+        growth(rounds)
+        memory()
+
+
+if __name__ == "__main__":
+    main()
