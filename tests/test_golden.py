@@ -1,0 +1,97 @@
+"""A golden run: a refactor must show the identical loss under a fixed seed."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+import celstack
+from celstack import Assembly, Evaluation, Stage, Training, Transforms
+from celstack_kit.compositors.occlusion import Occlusion
+from celstack_kit.datasets.tetrominoes import Tetrominoes
+from celstack_kit.encoders.resnet32 import Resnet32
+from celstack_kit.metrics.mse import Mse
+from celstack_kit.predictors.network import Network
+from celstack_kit.prototypes.pixels import Pixels
+from celstack_kit.selectors.greedy import Greedy
+from celstack_kit.transforms.color import Color
+from celstack_kit.transforms.position import Position
+from celstack_kit.transforms.similarity import Similarity
+
+GOLDEN = Path(__file__).parent / "golden.json"
+
+
+def machine() -> str:
+    """Name what decides the last bits: another processor or torch may round otherwise."""
+    return f"torch {torch.__version__.split('+')[0]} {torch.backends.cpu.get_cpu_capability()}"
+
+
+def losses() -> list[float]:
+    """Run a model with nearly everything in it for a few steps, on one thread."""
+    assembly = Assembly(
+        dataset=Tetrominoes(count=64, test_count=8, ground=0.3),
+        sprites=Pixels(count=4, size=(12, 12), jitter=0.05),
+        backgrounds=Pixels(count=2, start="sample"),
+        transforms=Transforms(
+            sprite=[Similarity()], layer=[Color(), Position()], background=[Color()]
+        ),
+        compositor=Occlusion(layers=3),
+        selector=Greedy(sweeps=2, empty_cost=1e-4),
+        predictor=Network(encoder=Resnet32(pool=2), hidden=16),
+        training=Training(batch_size=8, reassign_every=5),
+        stages=[
+            Stage(steps=3, freeze_sprites=True, transforms=["color", "position"]),
+            Stage(steps=9),
+            Stage(steps=2, network_factor=0.1),
+        ],
+        metrics=[Mse()],
+        evaluation=Evaluation(images=8),
+        observers=[(diary := Diary())],
+    )
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        trained = celstack.run(assembly)
+    finally:
+        torch.set_num_threads(threads)
+    return [*diary.losses, trained.scores["mse"]]
+
+
+class Diary(celstack.Observer):
+    """Writes the losses down."""
+
+    def __init__(self):
+        self.losses = []
+
+    @celstack.hookimpl
+    def celstack_step_finished(self, loss):
+        self.losses.append(float(loss.total))
+
+
+@pytest.fixture(scope="module")
+def run():
+    return losses()
+
+
+def test_two_runs_agree_bit_for_bit(run):
+    assert losses() == run
+
+
+def test_the_losses_are_the_golden_ones(run):
+    golden = json.loads(GOLDEN.read_text())
+
+    known = golden.get(machine())
+
+    if known is not None:
+        assert [loss.hex() for loss in run] == known
+    else:
+        nearby = [float.fromhex(loss) for loss in next(iter(golden.values()))]
+        assert run == pytest.approx(nearby, rel=1e-2)
+
+
+if __name__ == "__main__":
+    # python tests/test_golden.py writes down the losses of this machine.
+    golden = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {}
+    golden[machine()] = [loss.hex() for loss in losses()]
+    GOLDEN.write_text(json.dumps(golden, indent=2) + "\n")
