@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Annotated
 
 from annotated_types import Ge, Gt, Interval
@@ -96,14 +97,17 @@ class Assembly:
     description: str = ""
 
     def decomposer(self) -> Decomposer:
-        """Put the model together; it is not prepared yet."""
+        """Put a model together from copies of the parts; it is not prepared yet.
+
+        Copies, so that an assembly can be run again and each run has a model of its own.
+        """
         return Decomposer(
-            sprites=self.sprites,
-            backgrounds=self.backgrounds,
-            sprite_transforms=self.transforms.sprite,
-            layer_transforms=self.transforms.layer,
-            background_transforms=self.transforms.background,
-            compositor=self.compositor,
-            selector=self.selector,
-            predictor=self.predictor,
+            sprites=deepcopy(self.sprites),
+            backgrounds=deepcopy(self.backgrounds),
+            sprite_transforms=deepcopy(self.transforms.sprite),
+            layer_transforms=deepcopy(self.transforms.layer),
+            background_transforms=deepcopy(self.transforms.background),
+            compositor=deepcopy(self.compositor),
+            selector=deepcopy(self.selector),
+            predictor=deepcopy(self.predictor),
         )

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, dataclass_transform
 
 import attrs
 
-from celstack.errors import CelstackError
+from celstack.errors import CelstackError, did_you_mean
 from celstack.options import hints_of
 from celstack.values import Misfit, fit
 
@@ -20,11 +20,20 @@ def checked(init: Callable[..., None]) -> Callable[..., None]:
     """Make a constructor refuse what a recipe would refuse, with the same words."""
     signature = inspect.signature(init)
     several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    open_ended = any(p.kind == p.VAR_KEYWORD for p in signature.parameters.values())
     single = {p.name for p in signature.parameters.values() if p.kind not in several}
 
     @functools.wraps(init)
     def check_and_call(self: Any, *args: Any, **kwargs: Any) -> None:
-        bound = signature.bind(self, *args, **kwargs)
+        for name in kwargs:
+            if name not in single and not open_ended:
+                known = [option for option in signature.parameters if option != "self"]
+                takes = f"takes {', '.join(known) or 'no options'}{did_you_mean(name, known)}"
+                raise CelstackError(f"{type(self).__name__}({name}=...): it {takes}")
+        try:
+            bound = signature.bind(self, *args, **kwargs)
+        except TypeError as error:
+            raise CelstackError(f"{type(self).__name__}(...): {error}") from None
         hints = hints_of(init)
         for name in [name for name in bound.arguments if name in single and name in hints]:
             try:

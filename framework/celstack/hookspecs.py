@@ -87,8 +87,10 @@ def celstack_observers() -> dict[str, type[Observer]]:  # type: ignore[empty-bod
 
 
 @hookspec
-def celstack_run_started(assembly: Assembly, folder: Path | None, steps: int) -> None:
-    """Hear that a run begins, where it writes, and how many steps it will take."""
+def celstack_run_started(
+    assembly: Assembly, decomposer: Decomposer, folder: Path | None, steps: int
+) -> None:
+    """Hear that a run begins, what will learn, where it writes, and for how many steps."""
 
 
 @hookspec

@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from celstack.chain import Chain
+from celstack.errors import CelstackError
 from celstack.interfaces.compositor import Compositor
 from celstack.interfaces.predictor import Outline, Prediction, Predictor
 from celstack.interfaces.prototype import Prototype
@@ -44,26 +45,27 @@ class Decomposer(nn.Module):
         self.compositor = compositor
         self.selector = selector
         self.predictor = predictor
+        self.channels = 0
         self.canvas = (0, 0)
         self.sprites_frozen = False
         selector.check(self)
 
     def prepare(self, sample_images: Float[Tensor, "N C H W"]) -> None:
         """Make everything that learns, for images like these."""
-        channels, *canvas = sample_images.shape[1:]
-        self.canvas = (canvas[0], canvas[1])
+        self.channels, height, width = sample_images.shape[1:]
+        self.canvas = (height, width)
         self.sprites.prepare(sample_images, with_alpha=True)
         if self.backgrounds is not None:
             self.backgrounds.prepare(sample_images, with_alpha=False)
         for chain in (self.sprite_chain, self.layer_chain, self.background_chain):
-            chain.prepare(channels)
+            chain.prepare(self.channels)
         if self.predictor is not None:
-            self.predictor.prepare(self.outline(channels))
+            self.predictor.prepare(self.outline())
 
-    def outline(self, channels: int) -> Outline:
+    def outline(self) -> Outline:
         """State the sizes of the model."""
         return Outline(
-            image_shape=(channels, *self.canvas),
+            image_shape=(self.channels, *self.canvas),
             layers=self.compositor.layers,
             sprites=self.sprites.count,
             backgrounds=self.backgrounds.count if self.backgrounds is not None else 0,
@@ -88,6 +90,12 @@ class Decomposer(nn.Module):
         self, images: Float[Tensor, "B C H W"], noise: Float[Tensor, "K H W"] | None = None
     ) -> Scene:
         """Find the scenes that make these images."""
+        expected = (self.channels, *self.canvas)
+        if images.shape[1:] != expected:
+            made = f"made for images of shape {expected}" if self.channels else "not prepared"
+            raise CelstackError(
+                f"images of shape {tuple(images.shape[1:])}: the model is {made}"
+            )
         return self.selector.explain(images, self, noise, self.price is not None)
 
     @property
@@ -156,8 +164,7 @@ class Decomposer(nn.Module):
     def render_backdrop(self, scene: Scene) -> Float[Tensor, "B C H W"]:
         """Render the backgrounds alone; black where the model has none."""
         if self.backgrounds is None or scene.background is None:
-            channels = self.sprites.images().shape[1] - 1
-            return scene.layer_params.new_zeros(len(scene), channels, *self.canvas)
+            return scene.layer_params.new_zeros(len(scene), self.channels, *self.canvas)
         assert scene.background_params is not None
         return self._show_background(scene.background, scene.background_params)
 
@@ -165,8 +172,7 @@ class Decomposer(nn.Module):
         """Render every background for every image; one black backdrop if there are none."""
         batch, count, _ = params.shape
         if self.backgrounds is None:
-            channels = self.sprites.images().shape[1] - 1
-            return params.new_zeros(batch, 1, channels, *self.canvas)
+            return params.new_zeros(batch, 1, self.channels, *self.canvas)
         which = torch.arange(count, device=params.device).repeat(batch)
         shown = self._show_background(which, params.flatten(0, 1))
         return shown.unflatten(0, (batch, count))
@@ -185,5 +191,6 @@ class Decomposer(nn.Module):
         """Draw the noise of one training step for the masks (supplementary, Sec. C.4)."""
         if amount == 0.0:
             return None
-        like = self.sprites.images()
-        return (torch.rand(len(like), *self.canvas) * 2 - 1).mul(amount).to(like)
+        # Drawn on the CPU, so that every device sees the same noise.
+        noise = (torch.rand(self.sprites.count, *self.canvas) * 2 - 1) * amount
+        return noise.to(next(self.sprites.parameters()))

@@ -7,7 +7,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from celstack.model import Decomposer
-from celstack.scene import EMPTY
 
 JITTER = 1e-4
 """How far a copy's own parameters are from the original's, so that the two can part."""
@@ -16,13 +15,13 @@ JITTER = 1e-4
 class Usage:
     """Counts how often each sprite fills a layer, over all layers."""
 
-    def __init__(self, sprites: int) -> None:
-        self.counts = torch.zeros(sprites, dtype=torch.float64)
+    def __init__(self, sprites: int, device: torch.device | str = "cpu") -> None:
+        self.counts = torch.zeros(sprites, dtype=torch.int64, device=device)
 
     def add(self, sprite: Int[Tensor, "B L"]) -> None:
         """Count the sprites of a batch; empty layers do not count."""
-        chosen = (sprite.flatten() - EMPTY).cpu()
-        self.counts += torch.bincount(chosen, minlength=len(self.counts) + 1)[-EMPTY:]
+        kinds = torch.arange(len(self.counts), device=sprite.device)
+        self.counts += (sprite.flatten()[:, None] == kinds).sum(0)
 
     def unused(self, below: float, relative_to_most: bool) -> list[int]:
         """List the sprites used less than ``below`` / K of the time.
@@ -30,9 +29,10 @@ class Usage:
         The time is that of all filled layers; or, where layers may be empty, that of the
         sprite used most.
         """
-        whole = self.counts.max() if relative_to_most else self.counts.sum()
-        share = self.counts / whole.clamp_min(1)
-        return [k for k, used in enumerate(share.tolist()) if used < below / len(share)]
+        counts = self.counts.tolist()
+        whole = max(counts) if relative_to_most else sum(counts)
+        # Where nothing was used, nothing can be said of anybody.
+        return [k for k, used in enumerate(counts) if used < whole * below / len(counts)]
 
     def most_used(self) -> int:
         """Return the sprite used most."""

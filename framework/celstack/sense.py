@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from celstack.assembly import Assembly
+from celstack.assembly import Assembly, Stage
 from celstack.errors import CelstackError, Problem, RecipeError, did_you_mean, shown
 from celstack.interfaces.transform import Warp
 
@@ -18,6 +18,7 @@ def check_sense(assembly: Assembly) -> list[Problem]:
     """Find everything that does not make sense, with its place in a recipe."""
     return [
         *_check_stages(assembly),
+        *_check_leftovers(assembly),
         *_check_sizes(assembly),
         *_check_selector(assembly),
         *_check_splits(assembly),
@@ -38,6 +39,31 @@ def _check_stages(assembly: Assembly) -> list[Problem]:
         for name in stage.transforms or ()
         if name not in known
     ]
+
+
+def _check_leftovers(assembly: Assembly) -> list[Problem]:
+    """Find what would be left out silently."""
+    problems = []
+    if assembly.transforms.background and assembly.backgrounds is None:
+        text = "there are no backgrounds to transform; add [backgrounds]"
+        problems.append(Problem("transforms.background", text))
+    names = [metric.name for metric in assembly.metrics]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            problems.append(Problem(f"metrics[{index}]", f"{name} is there already"))
+    for index, stage in enumerate(assembly.stages):
+        if stage.freeze_sprites and not _learns_without_sprites(assembly, stage):
+            text = "sprites are frozen, and there is nothing else that could learn"
+            problems.append(Problem(f"stages[{index}]", text))
+    return problems
+
+
+def _learns_without_sprites(assembly: Assembly, stage: Stage) -> bool:
+    if assembly.backgrounds is not None:
+        return True
+    transforms = (*assembly.transforms.sprite, *assembly.transforms.layer)
+    at_work = [t for t in transforms if stage.transforms is None or t.name in stage.transforms]
+    return assembly.predictor is not None and any(t.num_params for t in at_work)
 
 
 def _check_sizes(assembly: Assembly) -> list[Problem]:

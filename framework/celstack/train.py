@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import attrs
 import torch
@@ -15,8 +12,10 @@ from torch import Tensor
 from celstack.assembly import Assembly, Stage
 from celstack.audience import Audience
 from celstack.curriculum import schedule
-from celstack.errors import RunFailedError, one_line
+from celstack.device import find_device
+from celstack.errors import one_line
 from celstack.evaluate import score, to_device
+from celstack.keeper import Keeper
 from celstack.loader import shuffled
 from celstack.model import Decomposer
 from celstack.objective import Loss, objective
@@ -26,7 +25,7 @@ from celstack.rundir import RunDirectory
 from celstack.scene import Scene
 from celstack.sense import demand_sense
 
-SAMPLE = 256
+SAMPLE = 100
 """How many images parts may look at before they start."""
 
 
@@ -41,15 +40,20 @@ class Trained:
 
 def run(
     assembly: Assembly,
-    directory: RunDirectory | None = None,
-    device: str | torch.device = "cpu",
+    directory: RunDirectory | str | Path | None = None,
+    device: str = "cpu",
 ) -> Trained:
-    """Learn sprites from images, score the result, and write it all into a directory."""
+    """Learn sprites from images, score the result, and write it all into a directory.
+
+    Without a directory nothing is written; a folder's name stands for a new directory in it.
+    """
     demand_sense(assembly)
-    decomposer = start(assembly).to(device).train()
+    decomposer = start(assembly).to(find_device(device)).train()
+    if isinstance(directory, str | Path):
+        directory = RunDirectory.create(Path(directory), assembly.dataset.name, assembly.seed)
     optimizer = build_optimizer(decomposer, assembly.training)
     audience = Audience(assembly.observers)
-    keeper = _Keeper(decomposer, optimizer, directory)
+    keeper = Keeper(decomposer, optimizer, directory)
     try:
         _learn(assembly, decomposer, optimizer, audience, keeper)
         decomposer.eval()
@@ -87,17 +91,24 @@ def _learn(
     decomposer: Decomposer,
     optimizer: torch.optim.Optimizer,
     audience: Audience,
-    keeper: _Keeper,
+    keeper: Keeper,
 ) -> None:
     dataset, training, seed = assembly.dataset, assembly.training, assembly.seed
     phases = schedule(assembly.stages, dataset.count("train"), training.batch_size)
     steps = phases[-1].end
     device = next(decomposer.parameters()).device
-    usage = Usage(decomposer.sprites.count)
+    usage = Usage(decomposer.sprites.count, device)
     batches = shuffled(dataset, "train", training.batch_size, seed, training.workers)
-    audience.tell("celstack_run_started", assembly=assembly, folder=keeper.folder, steps=steps)
+    audience.tell(
+        "celstack_run_started",
+        assembly=assembly,
+        decomposer=decomposer,
+        folder=keeper.folder,
+        steps=steps,
+    )
     for phase in phases:
         begin_stage(decomposer, phase.stage)
+        usage.reset()
         set_rates(optimizer, training, phase.stage)
         keeper.log(begins=phase.title)
         audience.tell("celstack_phase_started", phase=phase, step=keeper.step)
@@ -116,7 +127,7 @@ def _learn(
                     audience.tell(
                         "celstack_sprites_reassigned", step=keeper.step, sprites=again
                     )
-            if keeper.step % training.checkpoint_every == 0 or keeper.step == steps:
+            if keeper.step % training.checkpoint_every == 0 or keeper.step in (1, steps):
                 keeper.save()
 
 
@@ -137,56 +148,9 @@ def take_step(
     scene = decomposer.explain(images, noise)
     rendering = decomposer.render(scene, noise)
     loss = objective(images, scene, rendering, decomposer.price or 0.0)
-    if torch.isfinite(loss.total):
+    # Asking an accelerator would make it wait; there the log finds out, a little later.
+    if images.device.type != "cpu" or torch.isfinite(loss.total):
         optimizer.zero_grad()
         loss.total.backward()
         optimizer.step()
     return loss.detach(), scene
-
-
-class _Keeper:
-    """Counts the steps and keeps what was learned, if there is a directory to keep it in."""
-
-    def __init__(
-        self,
-        decomposer: Decomposer,
-        optimizer: torch.optim.Optimizer,
-        directory: RunDirectory | None,
-    ) -> None:
-        self.decomposer, self.optimizer, self.directory = decomposer, optimizer, directory
-        self.folder = directory.folder if directory else None
-        self.step = 0
-
-    def count_step(self, loss: Loss, stage: str) -> None:
-        """Count and log a step, or stop at the first whose loss is not a number."""
-        numbers = loss.numbers()
-        for name, value in numbers.items():
-            if not math.isfinite(value):
-                raise RunFailedError(
-                    f"step {self.step + 1}: the loss is {value} in its term '{name}'; "
-                    "try lower learning rates, and look for odd values in the images"
-                )
-        self.step += 1
-        self.log(stage=stage, **numbers)
-
-    def log(self, **fields: Any) -> None:
-        """Write a line about this step."""
-        if self.directory:
-            self.directory.log(step=self.step, **fields)
-
-    def save(self) -> None:
-        """Write a checkpoint; weights that are not numbers must not replace good ones."""
-        for name, weight in self.decomposer.state_dict().items():
-            if not torch.isfinite(weight).all():
-                raise RunFailedError(
-                    f"step {self.step}: the weights of {name} are no longer numbers; "
-                    "try lower learning rates"
-                )
-        if self.directory:
-            self.directory.save_checkpoint(self.decomposer, self.optimizer, self.step)
-
-    def save_if_sound(self) -> None:
-        """Write a checkpoint when a run is stopped, unless that would spoil the last one."""
-        with suppress(RunFailedError, OSError):
-            if self.step:
-                self.save()

@@ -98,6 +98,8 @@ def _fit_plain(value: Any, plain: Any, annotation: Any) -> Any:
         return tuple(value)
     if plain is float and isinstance(value, int | float) and not isinstance(value, bool):
         return _fit_number(value)
+    if plain is int and not isinstance(value, int) and hasattr(value, "__index__"):
+        value = value.__index__()  # numpy's integers
     # A bool is an int to Python, but never to a reader.
     if isinstance(value, bool) and plain in (int, float):
         raise _misfit(value, annotation)

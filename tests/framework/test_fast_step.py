@@ -16,18 +16,23 @@ from celstack_kit.selectors.exhaustive import Exhaustive
 from celstack_kit.selectors.greedy import Greedy
 from celstack_kit.transforms.affine import Affine
 from celstack_kit.transforms.color import Color
+from celstack_kit.transforms.morphological import Morphological
 from celstack_kit.transforms.position import Position
+from celstack_kit.transforms.projective import Projective
 from celstack_kit.transforms.similarity import Similarity
+from celstack_kit.transforms.tps import Tps
 
 PRICE = 1e-3
 CHAINS = {
+    "smooth": {"sprite_transforms": [Projective, Tps], "layer_transforms": [Position]},
+    "pixels": {"sprite_transforms": [Morphological], "layer_transforms": [Color, Position]},
     "layer": {"layer_transforms": [Color, Position]},
     "sprite": {"sprite_transforms": [Color, Affine]},
     "both": {"sprite_transforms": [Similarity], "layer_transforms": [Color, Position]},
 }
 
 
-def make(compositor, selector, chains, backgrounds, channels=3, sprites=None):
+def make(compositor, selector, chains, backgrounds, channels=3, sprites=None, canvas=(9, 11)):
     torch.manual_seed(0)
     made = {name: [kind() for kind in kinds] for name, kinds in CHAINS[chains].items()}
     model = Decomposer(
@@ -39,7 +44,7 @@ def make(compositor, selector, chains, backgrounds, channels=3, sprites=None):
         predictor=Network(encoder=Strided(width=4, features=8), hidden=8),
         **made,
     ).double()
-    images = torch.rand(4, channels, 9, 11).double()
+    images = torch.rand(4, channels, *canvas).double()
     model.prepare(images.float())
     model.double().train()
     with torch.no_grad():
@@ -80,7 +85,7 @@ def gradients(model, loss):
     }
 
 
-@pytest.mark.parametrize("chains", CHAINS)
+@pytest.mark.parametrize("chains", ["layer", "sprite", "both"])
 @pytest.mark.parametrize("backgrounds", [0, 1, 2])
 @pytest.mark.parametrize("price", [None, PRICE])
 @pytest.mark.parametrize("noisy", [False, True])
@@ -117,3 +122,41 @@ def test_the_same_holds_for_other_images_and_sprites(channels, sprites):
     expected = gradients(model, slow)
     for name, gradient in gradients(model, fast).items():
         torch.testing.assert_close(gradient, expected[name], rtol=0, atol=1e-9, msg=name)
+
+
+@pytest.mark.parametrize("chains", ["smooth", "pixels"])
+@pytest.mark.parametrize("canvas", [(9, 11), (64, 70)])
+def test_the_same_holds_for_other_transforms_and_larger_canvases(chains, canvas):
+    model, images = make(Occlusion, Greedy(sweeps=2), chains, 1, canvas=canvas)
+    noise = model.draw_noise(0.4)
+
+    fast, slow = fast_loss(model, images, noise), naive_loss(model, images, noise, None)
+
+    torch.testing.assert_close(fast, slow, rtol=0, atol=1e-12)
+    expected = gradients(model, slow)
+    for name, gradient in gradients(model, fast).items():
+        torch.testing.assert_close(gradient, expected[name], rtol=0, atol=1e-9, msg=name)
+
+
+def test_frozen_sprites_get_no_gradient_and_the_rest_gets_the_same():
+    model, images = make(Occlusion, Greedy(sweeps=2, empty_cost=PRICE), "both", 1)
+    free = gradients(model, naive_loss(model, images, None, None))
+    model.sprites_frozen = True
+
+    frozen = gradients(model, fast_loss(model, images, None))
+
+    assert not any(frozen[name].any() for name in frozen if name.startswith("sprites"))
+    for name in (name for name in frozen if not name.startswith("sprites")):
+        torch.testing.assert_close(frozen[name], free[name], rtol=0, atol=1e-9, msg=name)
+
+
+def test_transforms_that_are_not_at_work_are_at_rest_and_get_no_gradient():
+    model, images = make(Ordered, Greedy(), "both", 0)
+    model.activate(["color", "position"])
+
+    scene = model.explain(images)
+    resting = scene.evolve(sprite_params=torch.zeros_like(scene.sprite_params))
+
+    torch.testing.assert_close(model.render(scene).image, model.render(resting).image)
+    got = gradients(model, fast_loss(model, images, None))
+    assert not any(got[name].any() for name in got if "sprite_heads" in name)

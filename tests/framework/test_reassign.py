@@ -56,6 +56,14 @@ def test_a_sprite_below_its_share_is_unused():
     assert usage.unused(0.3, relative_to_most=False) == [1]
 
 
+def test_where_nothing_was_used_nobody_is_unused():
+    usage = Usage(3)
+    usage.add(torch.tensor([[EMPTY, EMPTY]]))
+
+    assert usage.unused(0.2, relative_to_most=True) == []
+    assert usage.unused(0.2, relative_to_most=False) == []
+
+
 def test_with_empty_layers_usage_is_relative_to_the_most_used():
     usage = Usage(2)
     usage.add(torch.tensor([[0] * 90 + [1] * 10]))

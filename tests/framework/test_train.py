@@ -50,7 +50,8 @@ class Diary(Observer):
         self.heard, self.losses, self.after_step = [], [], after_step
 
     @hookimpl
-    def celstack_run_started(self, steps):
+    def celstack_run_started(self, steps, decomposer):
+        self.decomposer = decomposer
         self.heard.append(f"started: {steps}")
 
     @hookimpl
@@ -217,7 +218,7 @@ def test_sprites_frozen_after_they_moved_do_not_drift_on():
     seen = []
     stages = [Stage(steps=2), Stage(steps=2, freeze_sprites=True)]
     assembly = make(*stages)
-    diary = Diary(lambda step: seen.append(assembly.sprites.pixels.detach().clone()))
+    diary = Diary(lambda step: seen.append(diary.decomposer.sprites.pixels.detach().clone()))
     assembly.observers.append(diary)
 
     run(assembly)

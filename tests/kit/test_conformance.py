@@ -19,16 +19,29 @@ OURS = {p.entry.name: p for p in CATALOG.plugins if p.package == "celstack"}
 # How to make the parts that have no defaults for all their options, and those whose
 # defaults leave something out; several ways make several checks.
 WAYS: dict[str, list[dict[str, Callable[[], Any]]]] = {
+    "compositor-occlusion": [
+        {"layers": lambda: 1},
+        {"layers": lambda: 3},
+        {"layers": lambda: 4, "ordering": lambda: True},
+    ],
     "compositor-ordered": [{"layers": lambda: 1}, {"layers": lambda: 3}],
     "dataset-tetrominoes": [
         {"count": lambda: 20, "test_count": lambda: 5},
         {"count": lambda: 9, "pieces": lambda: "IO", "per_image": lambda: 1},
     ],
     "predictor-network": [{"encoder": PlainEncoder, "hidden": lambda: 8}],
+    "prototype-generated": [
+        {"count": lambda: 1},
+        {"count": lambda: 3, "size": lambda: (4, 5), "latent": lambda: 3, "hidden": lambda: 6},
+    ],
     "prototype-pixels": [
         {"count": lambda: 1},
         {"count": lambda: 3, "size": lambda: (4, 5), "jitter": lambda: 0.1},
+        {"count": lambda: 2, "start": lambda: "mean", "mask": lambda: "opaque"},
+        {"count": lambda: 2, "start": lambda: "sample"},
+        {"count": lambda: 2, "start": lambda: "kmeans"},
     ],
+    "selector-exhaustive": [{}, {"empty_cost": lambda: 0.01}],
     "selector-greedy": [{}, {"empty_cost": lambda: 0.01, "sweeps": lambda: 2}],
 }
 CASES = [(name, way) for name in OURS for way in WAYS.get(name, [{}])]

@@ -54,7 +54,7 @@ def main(arguments: argparse.Namespace) -> None:
     from celstack.train import run
 
     assembly = assemble(resolved, catalog)
-    device = find_device(arguments.device)
+    find_device(arguments.device)  # a device that is not there must not leave a folder behind
     if arguments.quiet:
         loud = [observer for observer in assembly.observers if observer.terminal]
         for observer in loud:
@@ -62,7 +62,7 @@ def main(arguments: argparse.Namespace) -> None:
     directory = RunDirectory.create(Path(arguments.out), resolved.name, assembly.seed)
     try:
         directory.save_recipe(resolved)
-        trained = run(assembly, directory, device)
+        trained = run(assembly, directory, arguments.device)
     except KeyboardInterrupt:
         checkpoint = directory.folder / "checkpoint.pt"
         saved = f"what was learned is in {checkpoint}"

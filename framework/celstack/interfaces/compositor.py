@@ -42,8 +42,8 @@ class Compositor(Part):
         """Return the image (Eq. 2), and what is seen of each layer's alpha.
 
         Layers hold colour, then alpha. The backdrop is hidden by all of them. A compositor
-        may have a shorter way to the same result, never another result: selectors rely on
-        the image being affine in every single layer.
+        may have a shorter way to the same result, for any occlusion, never another result:
+        selectors rely on the image being affine in every single layer.
         """
         colour, alpha = layers[:, :, :-1], layers[:, :, -1]
         left, uncovered = torch.ones_like(alpha), torch.ones_like(alpha[:, 0])

@@ -78,9 +78,18 @@ def _tell(
     loss = Loss(torch.tensor(0.5), torch.tensor(0.0))
     scores = {"mse": 0.5}
     story: list[tuple[str, dict[str, Any]]] = [
-        ("run_started", {"assembly": assembly, "folder": folder, "steps": STEPS}),
+        (
+            "run_started",
+            {
+                "assembly": assembly,
+                "decomposer": decomposer,
+                "folder": folder,
+                "steps": STEPS,
+            },
+        ),
         ("phase_started", {"phase": phase, "step": 0}),
         ("step_finished", {"step": 1, "loss": loss, "images": 4}),
+        ("sprites_reassigned", {"step": 1, "sprites": [1]}),
     ]
     if folder is None:
         story += [

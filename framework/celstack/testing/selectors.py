@@ -59,7 +59,7 @@ def _images() -> Float[Tensor, "B C H W"]:
 def _check_scene(
     selector: Selector, scene: Scene, model: Decomposer, allow_empty: bool
 ) -> None:
-    outline = model.outline(channels=3)
+    outline = model.outline()
     shape = (IMAGES, outline.layers)
     expected = {
         "sprite": shape,

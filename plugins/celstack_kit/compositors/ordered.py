@@ -25,22 +25,6 @@ class Ordered(Compositor):
         hides = torch.ones(self.layers, self.layers).tril(-1)
         return hides.to(logits).expand(len(logits), -1, -1)
 
-    def compose(
-        self,
-        layers: Float[Tensor, "B L D H W"],
-        backdrop: Float[Tensor, "B C H W"],
-        occlusion: Float[Tensor, "B L L"],  # noqa: ARG002
-    ) -> tuple[Float[Tensor, "B C H W"], Float[Tensor, "B L H W"]]:
-        """Go from the nearest layer to the farthest, with what each leaves of the next."""
-        visible: list[Tensor] = []
-        left = torch.ones_like(layers[:, 0, -1])
-        for alpha in layers[:, :, -1].flip(1).unbind(1):
-            visible.append(left * alpha)
-            left = left * (1 - alpha)
-        seen = torch.stack(visible[::-1], dim=1)
-        image = (seen[:, :, None] * layers[:, :, :-1]).sum(1) + left[:, None] * backdrop
-        return image, seen
-
 
 @hookimpl
 def celstack_compositors() -> dict[str, type[Ordered]]:

@@ -38,8 +38,6 @@ class Strided(Encoder):
 
     def forward(self, images: Float[Tensor, "B C H W"]) -> Float[Tensor, "B F"]:
         """Encode."""
-        # One image alone has no statistics: it is normalised with those gathered so far.
-        self.layers.train(self.training and len(images) > 1)
         features: Tensor = self.layers(images)
         return features
 

@@ -40,6 +40,8 @@ class Network(Predictor):
 
     def forward(self, images: Float[Tensor, "B C H W"]) -> Prediction:
         """Encode once, predict everything."""
+        # One image alone has no statistics: it is normalised with those gathered so far.
+        self.encoder.train(self.training and len(images) > 1)
         features = self.encoder(images)
         return Prediction(
             self.sprite_heads(features),

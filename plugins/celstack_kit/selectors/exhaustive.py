@@ -44,8 +44,9 @@ class Exhaustive(CandidateSelector):
         # The power itself may be astronomical: compare logarithms first.
         if layers * math.log(choices) + math.log(backgrounds) > math.log(self.most) + 1e-9:
             raise CelstackError(
-                f"{layers} layers with {choices} choices each, and {backgrounds} backgrounds, "
-                f"are more than {self.most} combinations; use greedy, or raise most"
+                f"{choices} choices on each of {layers} layers, for each background "
+                f"({backgrounds}), are more than {self.most} combinations; use greedy, "
+                "or raise most"
             )
 
     def choose(

@@ -57,8 +57,9 @@ class Greedy(CandidateSelector):
                 colour, alpha = (part[everyone, best] for part in shown)
                 stack.put(layer, colour, alpha * filled[:, None], pixels)
             # Asking costs a round trip to an accelerator, where sweeps are cheap.
-            unchanged = torch.equal(sprite, before[0]) and torch.equal(background, before[1])
-            if images.device.type == "cpu" and unchanged:
+            if images.device.type == "cpu" and all(
+                map(torch.equal, before, (sprite, background))
+            ):
                 break
         return sprite, background
 

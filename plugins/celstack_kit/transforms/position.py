@@ -12,7 +12,8 @@ class Position(Warp):
 
     The parameters are s, and how far right and down the canvas's centre looks in the
     sprite, in half sprites: source = (1 + e^s) point + shift. In the rest pose the sprite
-    covers half the canvas's longer side, centred; it can never exceed the canvas.
+    covers half the canvas's longer side, centred; its longer side never
+    exceeds the canvas's.
     """
 
     num_params = 3

@@ -12,7 +12,7 @@ class Similarity(Warp):
     """Rotation, uniform scale and translation (paper, supplementary C.2).
 
     The parameters are log scale, angle in radians (clockwise on screen), shift
-    right and shift down; shifts are in half canvases.
+    right and shift down; shifts are in half of the longer side.
     """
 
     num_params = 4
