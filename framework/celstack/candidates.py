@@ -20,61 +20,65 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False)
 class Candidates:
-    """All K sprites as they would look on each of L layers, at the pixels they can reach.
+    """All K sprites as they would look on one layer, at the pixels they can reach.
 
-    ``pixels`` are those of a window around everything the layer's candidates may show;
-    elsewhere all of them are transparent.
+    ``pixels`` are those of a window around everything the candidates may show; elsewhere
+    all of them are transparent.
     """
 
-    pixels: Int[Tensor, "B L n"]
-    colour: Float[Tensor, "B L K C n"]
-    alpha: Float[Tensor, "B L K n"]
+    pixels: Int[Tensor, "B n"]
+    colour: Float[Tensor, "B K C n"]
+    alpha: Float[Tensor, "B K n"]
 
 
 @torch.no_grad()
 def render_candidates(
     decomposer: Decomposer, prediction: Prediction, noise: Float[Tensor, "K H W"] | None
+) -> list[Candidates]:
+    """Render the candidates of every layer.
+
+    No gradient: the one that is chosen is rendered again. Layer by layer, because what is
+    needed on the way is several times larger than what is kept.
+    """
+    pairs = zip(
+        prediction.sprite_params.unbind(1), prediction.layer_params.unbind(1), strict=True
+    )
+    return [_render(decomposer, of_sprite, of_layer, noise) for of_sprite, of_layer in pairs]
+
+
+def _render(
+    decomposer: Decomposer,
+    sprite_params: Float[Tensor, "B K P"],
+    of_layer: Float[Tensor, "B Q"],
+    noise: Float[Tensor, "K H W"] | None,
 ) -> Candidates:
-    """Render all candidates. No gradient: the one that is chosen is rendered again."""
-    batch, layers, count, _ = prediction.sprite_params.shape
-    of_sprite = prediction.sprite_params.flatten(0, 2)
-    of_layer = prediction.layer_params.flatten(0, 1)
-    images = _change_pixels(decomposer, of_sprite, of_layer, count)
+    batch, count, _ = sprite_params.shape
+    of_sprite = sprite_params.flatten(0, 1)
+    images = decomposer.sprite_images().repeat(batch, 1, 1, 1)
+    images = decomposer.sprite_chain.change_pixels(images, of_sprite)
+    of_each = of_layer.repeat_interleave(count, dim=0)
+    images = decomposer.layer_chain.change_pixels(images, of_each)
     size = (images.shape[-2], images.shape[-1])
 
     moves = decomposer.sprite_chain.moves()
     if not moves:
         # All sprites of a layer look through the same points: let them be channels.
-        images = images.view(batch * layers, -1, *size)
+        images = images.view(batch, -1, *size)
 
     def pull(points: Tensor) -> Tensor:
         points = decomposer.layer_chain.pull(points, of_layer)
-        if moves:
-            points = repeat(points, count)
-            points = decomposer.sprite_chain.pull(points, of_sprite)
-        return points
+        return (
+            decomposer.sprite_chain.pull(repeat(points, count), of_sprite) if moves else points
+        )
 
     def pull_all(points: Tensor) -> Tensor:
-        return pull(points.expand(batch * layers, -1, -1))
+        return pull(points.expand(batch, -1, -1))
 
-    pixels = find_windows(pull_all, size, decomposer.canvas, batch * layers, like=images)
+    pixels = find_windows(pull_all, size, decomposer.canvas, batch, like=images)
     points = pull(points_at(canvas_points(*decomposer.canvas, like=images), pixels))
-
-    found = look_up(images, points, "zeros").view(batch, layers, count, -1, pixels.shape[1])
-    alpha = found[:, :, :, -1]
+    found = look_up(images, points, "zeros").view(batch, count, -1, pixels.shape[1])
+    alpha = found[:, :, -1]
     if noise is not None:
-        area = coverage(points, size).view(batch, layers, -1, pixels.shape[1])
-        speckle = noise.flatten(1)[:, pixels].view(count, batch, layers, -1)
-        alpha = torch.addcmul(alpha, area, speckle.permute(1, 2, 0, 3))
-    return Candidates(pixels.view(batch, layers, -1), found[:, :, :, :-1], softclip(alpha))
-
-
-def _change_pixels(
-    decomposer: Decomposer, of_sprite: Tensor, of_layer: Tensor, count: int
-) -> Float[Tensor, "n D h w"]:
-    images = decomposer.sprite_images()
-    images = images.repeat(len(of_layer), 1, 1, 1)
-    images = decomposer.sprite_chain.change_pixels(images, of_sprite)
-    return decomposer.layer_chain.change_pixels(
-        images, of_layer.repeat_interleave(count, dim=0)
-    )
+        area = coverage(points, size).view(batch, -1, pixels.shape[1])
+        alpha = torch.addcmul(alpha, area, noise.flatten(1)[:, pixels].movedim(0, 1))
+    return Candidates(pixels, found[:, :, :-1], softclip(alpha))

@@ -55,13 +55,9 @@ def sample(
 
 
 def coverage(points: Float[Tensor, "n m 2"], size: tuple[int, int]) -> Float[Tensor, "n m"]:
-    """Return what ``look_up`` would find in an image of ones: 1 inside, 0 outside."""
-    height, width = size
-    pixel_size = points.new_tensor([width, height])
-    scale = pixel_size / (2 * points.new_tensor(extent(height, width)))
-    pixel = points * scale + (pixel_size - 1) / 2
-    along = (pixel + 1).clamp(0, 1) * (pixel_size - pixel).clamp(0, 1)
-    return along[..., 0] * along[..., 1]
+    """Return how much of each point lies inside an image of this size."""
+    ones = points.new_ones(1, 1, *size).expand(len(points), -1, -1, -1)
+    return look_up(ones, points, "zeros")[:, 0]
 
 
 def sees(points: Float[Tensor, "n m 2"], size: tuple[int, int]) -> Bool[Tensor, "n m"]:

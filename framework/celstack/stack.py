@@ -11,6 +11,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from celstack.candidates import Candidates
+
 
 class Stack:
     """Layers on canvases of N pixels, exchanged in sweeps from the first to the last."""
@@ -93,23 +95,19 @@ class Stack:
         return (images - layers - shows[:, None] * self.shown[:, -1]).square().sum((1, 2))
 
     def gains(
-        self,
-        layer: int,
-        images: Float[Tensor, "B C N"],
-        colour: Float[Tensor, "B K C n"],
-        alpha: Float[Tensor, "B K n"],
-        window: Int[Tensor, "B n"],
+        self, layer: int, images: Float[Tensor, "B C N"], candidates: Candidates
     ) -> Float[Tensor, "B K"]:
         """Return by how much each candidate for a layer would lower the summed squared error.
 
-        Only pixels of the window can differ between the candidates and an empty layer.
+        Only pixels of their window can differ between the candidates and an empty layer.
         """
+        window = candidates.pixels
         without, hidden, left = self.around(layer, window)
         target = images.gather(2, window[:, None].expand(-1, images.shape[1], -1))
         error = (without - target)[:, None]
         # One buffer for A + m (E c - D) - x, because it is as large as all candidates.
-        change = torch.addcmul(-hidden[:, None], left[:, None, None], colour)
-        change *= alpha[:, :, None]
+        change = torch.addcmul(-hidden[:, None], left[:, None, None], candidates.colour)
+        change *= candidates.alpha[:, :, None]
         change += error
         return error.square().sum((2, 3)) - change.square_().sum((2, 3))
 

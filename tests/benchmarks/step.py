@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 
 import torch
 
@@ -40,11 +41,13 @@ from celstack_kit.transforms.tps import Tps
 STILL = Training(prototype_rate=1e-9, encoder_rate=1e-9, head_rate=1e-9)
 
 
-def tetrominoes(sprites: int = 19, layers: int = 3, encoder: object = None) -> Decomposer:
+def tetrominoes(
+    sprites: int = 19, layers: int = 3, encoder: object = None, compositor: type = Ordered
+) -> Decomposer:
     return Decomposer(
         sprites=Pixels(count=sprites, size=(24, 24)),
         layer_transforms=[Color(), Position()],
-        compositor=Ordered(layers=layers),
+        compositor=compositor(layers=layers),
         selector=Greedy(),
         predictor=Network(encoder=encoder or Resnet32()),
     )
@@ -125,35 +128,47 @@ def ratio(name: str, rounds: int) -> None:
     for _ in range(rounds):
         alone.append(seconds(encode))
         steps.append(seconds(lambda: take_step(model, optimizer, images, mask_noise=0.4)))
-    step, encoded = min(steps), min(alone)
-    print(f"{name:<16} {encoded:8.3f} s {step:8.3f} s {step / encoded:8.2f}", flush=True)
+    # Neighbours in time share what else the machine does: compare them pair by pair.
+    ratios = [step / encoded for step, encoded in zip(steps, alone, strict=True)]
+    print(
+        f"{name:<16} {median(alone):8.3f} s {median(steps):8.3f} s {median(ratios):8.2f}",
+        flush=True,
+    )
 
 
-def choosing(sprites: int, layers: int, rounds: int) -> float:
-    model = tetrominoes(sprites, layers, Strided())
+def choosing(sprites: int, layers: int, compositor: type, rounds: int) -> tuple[float, float]:
+    """Return the seconds to render all candidates, and those to choose among them."""
+    model = tetrominoes(sprites, layers, Strided(), compositor)
     images = ready(model, (32, 3, 35, 35))
     with torch.no_grad():
         prediction = model.predict(images)
         occlusion = model.compositor.occlusion(prediction.occlusion_logits, True)
         backdrops = model.show_backgrounds(prediction.background_params).flatten(3)
+        candidates = render_candidates(model, prediction, None)
 
         def choose() -> None:
-            candidates = render_candidates(model, prediction, None)
             model.selector.choose(images.flatten(2), candidates, backdrops, occlusion, None)
 
-        return min(seconds(choose) for _ in range(rounds))
+        rendering = min(
+            seconds(lambda: render_candidates(model, prediction, None)) for _ in range(rounds)
+        )
+        return rendering, min(seconds(choose) for _ in range(rounds))
 
 
 def growth(rounds: int) -> None:
-    print("\ntime to choose sprites (candidates rendered and compared), 32 images of 35 x 35")
-    base = choosing(10, 3, rounds)
-    for sprites, layers in [(10, 3), (20, 3), (40, 3), (10, 6), (10, 12)]:
-        took = choosing(sprites, layers, rounds)
-        print(f"K = {sprites:2d}, L = {layers:2d}: {took * 1e3:7.1f} ms, {took / base:5.2f} x")
+    print("\ncandidates of 32 images of 35 x 35: milliseconds for all layers, and for one")
+    print(f"{'':<22} {'render':>8} {'choose':>8} {'render/L':>9} {'choose/L':>9}")
+    sizes = [(10, 3), (20, 3), (40, 3), (10, 6), (10, 12), (10, 24)]
+    for compositor in (Ordered, Occlusion):
+        for sprites, layers in sizes:
+            rendering, choice = choosing(sprites, layers, compositor, rounds)
+            title = f"{compositor.__name__:<9} K = {sprites:2d} L = {layers:2d}"
+            numbers = (rendering, choice, rendering / layers, choice / layers)
+            print(title, *(f"{1e3 * number:8.1f}" for number in numbers), flush=True)
 
 
 def memory() -> None:
-    print("\npeak memory of a step of the tetrominoes model, beyond what is there before it")
+    print("\npeak memory of a step of the tetrominoes model, beyond what is there before")
     for sprites in (10, 40):
         command = [sys.executable, __file__, "--memory", str(sprites)]
         output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -164,10 +179,10 @@ def measure_memory(sprites: int) -> None:
     model = tetrominoes(sprites)
     images = ready(model, MODELS["tetrominoes"][1])
     optimizer = build_optimizer(model, STILL)
-    take_step(model, optimizer, images, mask_noise=0.4)
     before = status("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # forgets the highest memory so far
-    take_step(model, optimizer, images, mask_noise=0.4)
+    for _ in range(2):
+        take_step(model, optimizer, images, mask_noise=0.4)
     print(f"{(status('VmHWM') - before) / 1024:.0f}")
 
 
@@ -182,8 +197,11 @@ def main() -> None:
     if arguments[:1] == ["--memory"]:
         measure_memory(int(arguments[1]))
         return
-    rounds = int(arguments.pop(0)) if arguments and arguments[0].isdigit() else 5
-    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, best of {rounds}")
+    rounds = int(arguments.pop(0)) if arguments and arguments[0].isdigit() else 15
+    print(
+        f"torch {torch.__version__}, {torch.get_num_threads()} threads, "
+        f"medians of {rounds} rounds"
+    )
     print(f"{'model':<16} {'encoder':>10} {'step':>10} {'ratio':>8}")
     for name in arguments or MODELS:
         ratio(name, rounds)

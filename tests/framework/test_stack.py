@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import naive
+from celstack.candidates import Candidates
 from celstack.interfaces.compositor import Compositor
 from celstack.stack import Stack
 from celstack_kit.compositors.ordered import Ordered
@@ -96,9 +97,8 @@ def test_gains_are_differences_of_summed_squared_errors():
     candidates = torch.rand(B, 6, C + 1, N).double()
     everything = torch.arange(N).expand(B, -1)
 
-    gains = stack.gains(
-        0, images.flatten(2), candidates[:, :, :-1], candidates[:, :, -1], everything
-    )
+    shown = Candidates(everything, candidates[:, :, :-1], candidates[:, :, -1])
+    gains = stack.gains(0, images.flatten(2), shown)
 
     for b in range(B):
         layers[b, 0] = 0.0
@@ -120,9 +120,11 @@ def test_a_window_is_as_good_as_the_canvas_where_nothing_is_outside_it():
     candidates.scatter_(3, window[:, None, None].expand(-1, 2, C + 1, -1), small)
     everything = torch.arange(N).expand(B, -1)
 
-    windowed = stack.gains(0, images, small[:, :, :-1], small[:, :, -1], window)
+    part = Candidates(window, small[:, :, :-1], small[:, :, -1])
+    windowed = stack.gains(0, images, part)
 
-    whole = stack.gains(0, images, candidates[:, :, :-1], candidates[:, :, -1], everything)
+    all_of_it = Candidates(everything, candidates[:, :, :-1], candidates[:, :, -1])
+    whole = stack.gains(0, images, all_of_it)
     torch.testing.assert_close(windowed, whole)
 
 

@@ -58,7 +58,7 @@ class CandidateSelector(Selector):
     def choose(
         self,
         images: Float[Tensor, "B C N"],
-        candidates: Candidates,
+        candidates: list[Candidates],
         backdrops: Float[Tensor, "B M C N"],
         occlusion: Float[Tensor, "B L L"],
         price: float | None,

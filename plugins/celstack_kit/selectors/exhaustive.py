@@ -52,14 +52,14 @@ class Exhaustive(CandidateSelector):
     def choose(
         self,
         images: Float[Tensor, "B C N"],
-        candidates: Candidates,
+        candidates: list[Candidates],
         backdrops: Float[Tensor, "B M C N"],
         occlusion: Float[Tensor, "B L L"],
         price: float | None,
     ) -> tuple[Int[Tensor, "B L"], Int[Tensor, " B"]]:
         """Go through all choices for all layers but the last, which is solved at once."""
-        batch, layers, count = candidates.alpha.shape[:3]
-        last = layers - 1
+        layers, last = len(candidates), len(candidates) - 1
+        batch, count = candidates[last].alpha.shape[:2]
         charge = 0.0 if price is None else price * images[0].numel()
         choices = range(count) if price is None else range(EMPTY, count)
         lowest = images.new_full((batch,), torch.inf)
@@ -68,13 +68,7 @@ class Exhaustive(CandidateSelector):
         for which in range(backdrops.shape[1]):
             for others in product(choices, repeat=last):
                 stack = _stacked(candidates, backdrops[:, which], occlusion, others)
-                saved, best = stack.gains(
-                    last,
-                    images,
-                    candidates.colour[:, last],
-                    candidates.alpha[:, last],
-                    candidates.pixels[:, last],
-                ).max(1)
+                saved, best = stack.gains(last, images, candidates[last]).max(1)
                 saved = saved - charge
                 if price is not None:
                     best = torch.where(saved > 0, best, EMPTY)
@@ -92,7 +86,7 @@ class Exhaustive(CandidateSelector):
 
 
 def _stacked(
-    candidates: Candidates,
+    candidates: list[Candidates],
     backdrop: Float[Tensor, "B C N"],
     occlusion: Float[Tensor, "B L L"],
     sprites: tuple[int, ...],
@@ -101,11 +95,8 @@ def _stacked(
     stack.begin_sweep()
     for layer, sprite in enumerate(sprites):
         if sprite != EMPTY:
-            colour, alpha = (
-                candidates.colour[:, layer, sprite],
-                candidates.alpha[:, layer, sprite],
-            )
-            stack.put(layer, colour, alpha, candidates.pixels[:, layer])
+            mine = candidates[layer]
+            stack.put(layer, mine.colour[:, sprite], mine.alpha[:, sprite], mine.pixels)
     return stack
 
 

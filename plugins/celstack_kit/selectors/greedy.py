@@ -29,13 +29,13 @@ class Greedy(CandidateSelector):
     def choose(
         self,
         images: Float[Tensor, "B C N"],
-        candidates: Candidates,
+        candidates: list[Candidates],
         backdrops: Float[Tensor, "B M C N"],
         occlusion: Float[Tensor, "B L L"],
         price: float | None,
     ) -> tuple[Int[Tensor, "B L"], Int[Tensor, " B"]]:
         """Return the sprite of every layer, and the background."""
-        batch, layers = candidates.pixels.shape[:2]
+        batch, layers = len(images), len(candidates)
         everyone = torch.arange(batch, device=images.device)
         sprite = torch.full((batch, layers), EMPTY, device=images.device)
         background = torch.zeros_like(everyone)
@@ -47,15 +47,14 @@ class Greedy(CandidateSelector):
                 stack.set_backdrop(backdrops[everyone, background])
             stack.begin_sweep()
             for layer in range(layers):
-                shown = candidates.colour[:, layer], candidates.alpha[:, layer]
-                pixels = candidates.pixels[:, layer]
-                saved, best = stack.gains(layer, images, *shown, pixels).max(1)
+                mine = candidates[layer]
+                saved, best = stack.gains(layer, images, mine).max(1)
                 filled = torch.ones_like(best, dtype=torch.bool)
                 if price is not None:
                     filled = saved > price * images[0].numel()
                 sprite[:, layer] = torch.where(filled, best, EMPTY)
-                colour, alpha = (part[everyone, best] for part in shown)
-                stack.put(layer, colour, alpha * filled[:, None], pixels)
+                alpha = mine.alpha[everyone, best] * filled[:, None]
+                stack.put(layer, mine.colour[everyone, best], alpha, mine.pixels)
             # Asking costs a round trip to an accelerator, where sweeps are cheap.
             if images.device.type == "cpu" and all(
                 map(torch.equal, before, (sprite, background))

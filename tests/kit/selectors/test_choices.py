@@ -25,8 +25,10 @@ class Problem:
         self.occlusion = lower + (1 - lower.mT).triu(1)
         self.shown = shown
         flat = shown.flatten(4)
-        pixels = torch.arange(height * width).expand(images, layers, -1)
-        self.candidates = Candidates(pixels, flat[..., :-1, :], flat[..., -1, :])
+        pixels = torch.arange(height * width).expand(images, -1)
+        self.candidates = [
+            Candidates(pixels, layer[:, :, :-1], layer[:, :, -1]) for layer in flat.unbind(1)
+        ]
 
     def choose(self, selector, price):
         sprite, background = selector.choose(
