@@ -10,9 +10,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from celstack.interfaces.predictor import Prediction
-from celstack.sampling import canvas_points, coverage, look_up
+from celstack.sampling import coverage
 from celstack.softclip import softclip
-from celstack.windows import find_windows, points_at, repeat
+from celstack.windows import look_through, repeat
 
 if TYPE_CHECKING:
     from celstack.model import Decomposer
@@ -71,12 +71,8 @@ def _render(
             decomposer.sprite_chain.pull(repeat(points, count), of_sprite) if moves else points
         )
 
-    def pull_all(points: Tensor) -> Tensor:
-        return pull(points.expand(batch, -1, -1))
-
-    pixels = find_windows(pull_all, size, decomposer.canvas, batch, like=images)
-    points = pull(points_at(canvas_points(*decomposer.canvas, like=images), pixels))
-    found = look_up(images, points, "zeros").view(batch, count, -1, pixels.shape[1])
+    pixels, points, found = look_through(images, pull, batch, decomposer.canvas)
+    found = found.view(batch, count, -1, pixels.shape[1])
     alpha = found[:, :, -1]
     if noise is not None:
         area = coverage(points, size).view(batch, -1, pixels.shape[1])

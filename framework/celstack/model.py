@@ -15,10 +15,10 @@ from celstack.interfaces.predictor import Outline, Prediction, Predictor
 from celstack.interfaces.prototype import Prototype
 from celstack.interfaces.selector import Selector
 from celstack.interfaces.transform import Transform
-from celstack.sampling import canvas_points, coverage, look_up, sample
+from celstack.sampling import canvas_points, coverage, sample
 from celstack.scene import EMPTY, Rendering, Scene
 from celstack.softclip import softclip
-from celstack.windows import find_windows, points_at
+from celstack.windows import look_through
 
 
 class Decomposer(nn.Module):
@@ -133,26 +133,20 @@ class Decomposer(nn.Module):
         images = self.sprite_images().index_select(0, kinds)
         images = self.sprite_chain.change_pixels(images, sprite_params)
         images = self.layer_chain.change_pixels(images, layer_params)
-        everywhere = canvas_points(*self.canvas, like=images)
-        size = (images.shape[-2], images.shape[-1])
 
         def pull(points: Tensor) -> Tensor:
             points = self.layer_chain.pull(points, layer_params)
             return self.sprite_chain.pull(points, sprite_params)
 
-        def pull_all(points: Tensor) -> Tensor:
-            return pull(points.expand(len(sprite), -1, -1))
-
-        pixels = find_windows(pull_all, size, self.canvas, len(sprite), like=images)
-        points = pull(points_at(everywhere, pixels))
-        found = look_up(images, points, "zeros")
+        pixels, points, found = look_through(images, pull, len(sprite), self.canvas)
         colour, alpha = found[:, :-1], found[:, -1:]
         if noise is not None:
             speckle = noise.flatten(1)[kinds].gather(1, pixels)
+            size = (images.shape[-2], images.shape[-1])
             alpha = alpha + (coverage(points, size) * speckle)[:, None]
         alpha = softclip(alpha) * (sprite != EMPTY).to(alpha.dtype)[:, None, None]
         shown = torch.cat([colour, alpha], dim=1)
-        canvas = shown.new_zeros(*shown.shape[:2], len(everywhere))
+        canvas = shown.new_zeros(*shown.shape[:2], self.canvas[0] * self.canvas[1])
         shown = canvas.scatter(2, pixels[:, None].expand(-1, shown.shape[1], -1), shown)
         return shown.unflatten(2, self.canvas)
 

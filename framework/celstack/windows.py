@@ -12,8 +12,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from celstack.sampling import canvas_points, sees, sees_within
+from celstack.sampling import canvas_points, look_up, sees, sees_within
 
+Pull = Callable[[Tensor], Tensor]
+"""From points (g, m, 2) of g canvases to points (k, m, 2) of k sprites, k a multiple of g."""
 CELLS = 32
 """Canvases are searched in about as many cells along their shorter side."""
 SLACK = 0.25
@@ -22,32 +24,41 @@ SLACK = 0.25
 
 @torch.no_grad()
 def find_windows(
-    pull: Callable[[Float[Tensor, "m 2"]], Float[Tensor, "n m 2"]],
-    size: tuple[int, int],
-    canvas: tuple[int, int],
-    groups: int,
-    like: Tensor,
+    pull: Pull, canvases: int, canvas: tuple[int, int], size: tuple[int, int], like: Tensor
 ) -> Int[Tensor, "g w"]:
-    """Return the pixels of one window per group of canvases, all windows of one size.
+    """Return the pixels of a window on each canvas, all windows of one size.
 
-    ``pull`` says where canvas points look in sprites of this size, for every canvas; the
-    canvases of a group are neighbours.
+    ``pull`` says where points of the canvases look in sprites of this size; it may answer
+    for several sprites to a canvas, one after the other, which then share its window.
     """
     height, width = canvas
     if like.device.type != "cpu":
         # The size of a window would have to come back from the device; use all pixels.
-        return torch.arange(height * width, device=like.device).expand(groups, -1)
+        return torch.arange(height * width, device=like.device).expand(canvases, -1)
     points = canvas_points(height, width, like).view(height, width, 2)
     step = max(1, min(canvas) // CELLS)
     rows, columns = _lattice(height, step), _lattice(width, step)
-    pulled = pull(points[rows][:, columns].flatten(0, 1))
+    pulled = pull(points[rows][:, columns].flatten(0, 1).expand(canvases, -1, -1))
     pulled = pulled.view(-1, len(rows), len(columns), 2)
     if step == 1:
         seen = sees(pulled.flatten(1, 2), size).view(pulled.shape[:3])
     else:
         seen = _cells_seen(pulled, size)
-    seen = seen.view(groups, -1, *seen.shape[1:]).any(1)
+    seen = seen.view(canvases, -1, *seen.shape[1:]).any(1)
     return _pixels(seen, rows, columns, canvas)
+
+
+def look_through(
+    images: Float[Tensor, "k D h w"],
+    pull: Pull,
+    canvases: int,
+    canvas: tuple[int, int],
+) -> tuple[Int[Tensor, "g m"], Float[Tensor, "k m 2"], Float[Tensor, "k D m"]]:
+    """Look sprites up where they can be seen: return the windows, the points, what is there."""
+    size = (images.shape[-2], images.shape[-1])
+    pixels = find_windows(pull, canvases, canvas, size, like=images)
+    points = pull(points_at(canvas_points(*canvas, like=images), pixels))
+    return pixels, points, look_up(images, points, "zeros")
 
 
 def points_at(

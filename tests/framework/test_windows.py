@@ -21,9 +21,9 @@ def window_of(warp, params, size, canvas, groups=None):
     like = torch.zeros(0)
 
     def pull(points):
-        return warp.pull(points.expand(len(params), -1, -1), params)
+        return warp.pull(repeat(points, len(params) // len(points)), params)
 
-    return find_windows(pull, size, canvas, groups or len(params), like=like)
+    return find_windows(pull, groups or len(params), canvas, size, like=like)
 
 
 @pytest.mark.parametrize("name", WARPS)

@@ -48,29 +48,3 @@ def test_features_vary_among_dark_images_from_the_start(encoder):
     features = encoder.train()(images)
 
     assert features.std(0).mean() > 0.3
-
-
-def test_one_image_alone_can_be_learned_from(encoder):
-    image = torch.rand(1, 3, 20, 35)
-
-    features = encoder.train()(image)
-
-    assert torch.equal(features, encoder.eval()(image))
-    assert features.requires_grad
-
-
-def test_one_image_alone_leaves_the_statistics_as_they_were(encoder):
-    before = {name: value.clone() for name, value in encoder.named_buffers()}
-
-    encoder.train()(torch.rand(1, 3, 20, 35))
-
-    assert all(torch.equal(before[name], value) for name, value in encoder.named_buffers())
-
-
-def test_statistics_are_gathered_again_after_one_image_alone(encoder):
-    encoder.train()(torch.rand(1, 3, 20, 35))
-
-    encoder(torch.rand(4, 3, 20, 35))
-
-    counts = [v for name, v in encoder.named_buffers() if name.endswith("num_batches_tracked")]
-    assert [int(count) for count in counts] == [1] * 5

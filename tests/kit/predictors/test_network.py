@@ -1,3 +1,4 @@
+import pytest
 import torch
 from torch.nn.functional import linear, relu
 
@@ -58,3 +59,51 @@ def test_a_head_is_where_its_sprite_axis_says():
         after = network(images).sprite_params
 
     torch.testing.assert_close(after, before.flip(2))
+
+
+@pytest.fixture
+def network():
+    torch.manual_seed(0)
+    network = Network(encoder=Strided(width=2, features=6), hidden=5)
+    network.prepare(
+        Outline(
+            image_shape=(3, 8, 8),
+            layers=1,
+            sprites=1,
+            backgrounds=0,
+            sprite_params=0,
+            layer_params=3,
+            background_params=0,
+            occlusion_logits=0,
+        )
+    )
+    with torch.no_grad():
+        for parameter in network.layer_heads.parameters():
+            parameter.normal_()
+    return network.train()
+
+
+def test_one_image_alone_is_normalised_with_what_was_gathered_so_far(network):
+    image = torch.rand(1, 3, 8, 8)
+
+    alone = network(image).layer_params
+
+    torch.testing.assert_close(alone, network.eval()(image).layer_params)
+    assert alone.requires_grad
+
+
+def test_one_image_alone_leaves_the_statistics_as_they_were(network):
+    before = {name: value.clone() for name, value in network.named_buffers()}
+
+    network(torch.rand(1, 3, 8, 8))
+
+    assert all(torch.equal(before[name], value) for name, value in network.named_buffers())
+
+
+def test_statistics_are_gathered_again_after_one_image_alone(network):
+    network(torch.rand(1, 3, 8, 8))
+
+    network(torch.rand(4, 3, 8, 8))
+
+    counts = [v for name, v in network.named_buffers() if name.endswith("num_batches_tracked")]
+    assert [int(count) for count in counts] == [1] * 5
