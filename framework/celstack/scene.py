@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn.functional import pad
 
 EMPTY = -1
 """Stands in ``Scene.sprite`` for a layer that shows nothing."""
@@ -59,3 +60,10 @@ class Rendering:
         """Label each pixel with the layer seen there, counted from 1; 0 is background."""
         strength, layer = self.visible.max(dim=1)
         return (layer + 1) * (strength > 0.5)
+
+    def classes(self, scene: Scene) -> Int[Tensor, "B H W"]:
+        """Label each pixel with the sprite seen there, counted from 1; 0 is background."""
+        instances = self.instances()
+        # Sprites are counted from 1, so an EMPTY layer counts as background.
+        sprite = pad(scene.sprite + 1, (1, 0))
+        return sprite.gather(1, instances.flatten(1)).view_as(instances)

@@ -95,3 +95,16 @@ def test_half_transparent_is_background_and_a_little_more_is_not():
 
 def test_two_faint_layers_do_not_add_up_to_one_that_is_seen():
     assert labels([0.4], [0.45]) == [0]
+
+
+@pytest.mark.parametrize(
+    ("sprite", "expected"),
+    [([4, 7], [5, 8, 0]), ([7, 7], [8, 8, 0]), ([0, EMPTY], [1, 0, 0])],
+)
+def test_pixels_are_classified_by_the_sprite_of_the_layer_seen(sprite, expected):
+    visible = torch.tensor([[[[0.9, 0.0, 0.4]], [[0.0, 0.8, 0.4]]]])
+    nothing = torch.zeros(1, 3, 1, 3)
+    rendering = Rendering(nothing, torch.zeros(1, 2, 4, 1, 3), nothing, visible)
+    scene = make_scene()[[0]].evolve(sprite=torch.tensor([sprite]))
+
+    assert rendering.classes(scene)[0, 0].tolist() == expected

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import published
 import pytest
 
 import celstack.testing
@@ -25,6 +26,16 @@ WAYS: dict[str, list[dict[str, Callable[[], Any]]]] = {
         {"layers": lambda: 4, "ordering": lambda: True},
     ],
     "compositor-ordered": [{"layers": lambda: 1}, {"layers": lambda: 3}],
+    "dataset-gtsrb8": [
+        {"root": lambda: published.as_zip(published.sign_files())},
+        {"root": lambda: published.as_folder(published.sign_files())},
+    ],
+    "dataset-image_folder": [
+        {"root": published.pictures},
+        {"root": published.pictures, "labels": lambda: True, "held_out": lambda: 0.5},
+    ],
+    "dataset-svhn": [{"root": lambda: published.digits([1, 10])}],
+    "dataset-weizmann_horse": [{"root": lambda: published.as_tar(published.horse_files())}],
     "dataset-tetrominoes": [
         {"count": lambda: 20, "test_count": lambda: 5},
         {"count": lambda: 9, "pieces": lambda: "IO", "per_image": lambda: 1},

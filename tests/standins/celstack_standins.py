@@ -11,7 +11,7 @@ COUNT = 16
 
 
 class StandIn(Dataset):
-    """A few images of noise, with noise for instances."""
+    """A few images of noise, with noise for ground truth."""
 
     side: int
     most_objects = 1
@@ -28,7 +28,9 @@ class StandIn(Dataset):
         images = torch.rand(COUNT, *self.image_shape, generator=generator)
         shape = (COUNT, self.side, self.side)
         instances = torch.randint(self.most_objects + 1, shape, generator=generator)
-        return Batch(images[list(indices)], instances[list(indices)])
+        label = torch.arange(COUNT) % 2
+        chosen = list(indices)
+        return Batch(images[chosen], instances[chosen], instances[chosen], label[chosen])
 
 
 class MultiDsprites(StandIn):
@@ -48,6 +50,7 @@ class Gtsrb8(StandIn):
 
 
 class Svhn(StandIn):
+    splits = ("train", "labeled", "test")
     side = 32
 
 

@@ -5,6 +5,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from celstack import Batch, Metric, Rendering, Scene, hookimpl
+from celstack_kit.metrics.confusion import contingency
 
 
 class Ari(Metric):
@@ -33,7 +34,11 @@ def adjusted_rand(
     truth: Int[Tensor, "B H W"], labels: Int[Tensor, "B H W"]
 ) -> Float[Tensor, " B"]:
     """Return the index of each image; 1 where both have a single label."""
-    table = _contingency(truth.flatten(1), labels.flatten(1))
+    return index_of_tables(contingency(truth, labels))
+
+
+def index_of_tables(table: Float[Tensor, "B R S"]) -> Float[Tensor, " B"]:
+    """Return the index of each image, from how many pixels have which pair of labels."""
     pixels = table.sum((1, 2))
     together = _pairs(table).sum((1, 2))
     rows, columns = _pairs(table.sum(2)).sum(1), _pairs(table.sum(1)).sum(1)
@@ -42,18 +47,6 @@ def adjusted_rand(
     score = (together - expected) / (best - expected)
     # Perfect agreement is told from whole numbers: with one label, the score is 0 / 0.
     return torch.where(together == best, torch.ones_like(score), score)
-
-
-def _contingency(
-    truth: Int[Tensor, "B N"], labels: Int[Tensor, "B N"]
-) -> Float[Tensor, "B R S"]:
-    """Count, for each image, the pixels of every pair of labels."""
-    rows, columns = int(truth.max()) + 1, int(labels.max()) + 1
-    image = torch.arange(len(truth), device=truth.device)[:, None]
-    cell = (image * rows + truth) * columns + labels
-    counts = torch.bincount(cell.flatten(), minlength=len(truth) * rows * columns)
-    # Not every device has doubles.
-    return counts.view(len(truth), rows, columns).cpu().double()
 
 
 def _pairs(counts: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
