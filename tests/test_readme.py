@@ -12,7 +12,8 @@ from celstack.catalog import Catalog
 from celstack.recipe import read_recipe
 from celstack.resolve import resolve
 
-README = (Path(__file__).parent.parent / "README.md").read_text()
+README_FILE = Path(__file__).parent.parent / "README.md"
+README = README_FILE.read_text()
 SHORT = [
     "stages[0].steps=3",
     "stages[1].steps=3",
@@ -57,6 +58,14 @@ def test_the_python_assembly_takes_about_fifteen_lines():
 def test_the_two_commands_are_there():
     assert "pip install -e . && run-recipe smoke.toml" in README
     assert 'pip install -e ".[dev]" && pytest' in README
+
+
+def test_every_picture_and_file_it_names_is_there():
+    named = re.findall(r"\]\(([^)#]+)\)", README)
+    here = [name for name in named if not name.startswith("http")]
+
+    assert here
+    assert all((README_FILE.parent / name).exists() for name in here)
 
 
 def test_nothing_is_left_to_be_filled_in():

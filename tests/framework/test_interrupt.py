@@ -37,7 +37,8 @@ def test_ctrl_c_saves_what_was_learned_and_says_where(small, tmp_path):
         text=True,
     )
     try:
-        wait_for(lambda: any(log.stat().st_size for log in out.glob("my/*/log.jsonl")), process)
+        logs = lambda: (log.read_text() for log in out.glob("my/*/log.jsonl"))  # noqa: E731
+        wait_for(lambda: any('"loss"' in text for text in logs()), process)
         process.send_signal(signal.SIGINT)
         said, complaint = process.communicate(timeout=60)
     finally:
