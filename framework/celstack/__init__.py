@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from celstack.hookspecs import hookimpl
     from celstack.interfaces.candidate_selector import CandidateSelector
     from celstack.interfaces.compositor import Compositor
-    from celstack.interfaces.dataset import Batch, Dataset
+    from celstack.interfaces.dataset import Batch, Dataset, Source
     from celstack.interfaces.encoder import Encoder
     from celstack.interfaces.metric import Metric
     from celstack.interfaces.observer import Observer
@@ -49,6 +49,7 @@ _HOME = {
     "RunDirectory": "rundir",
     "Scene": "scene",
     "Selector": "interfaces.selector",
+    "Source": "interfaces.dataset",
     "Stage": "assembly",
     "Trained": "train",
     "Training": "assembly",
@@ -82,6 +83,7 @@ __all__ = [
     "RunDirectory",
     "Scene",
     "Selector",
+    "Source",
     "Stage",
     "Trained",
     "Training",

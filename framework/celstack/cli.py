@@ -15,6 +15,9 @@ COMMANDS = {
     "plugins": "list what is installed",
     "show": "say what a plugin does and takes",
     "check": "find the mistakes of a recipe without running it",
+    "data": "list what datasets have and need, and fetch published files",
+    "evaluate": "score a run again, from its folder alone",
+    "table": "set finished runs side by side with published figures",
     "new-plugin": "write a new plugin package to start from",
 }
 
@@ -33,7 +36,8 @@ def run_recipe() -> None:
 def celstack() -> None:
     """Run one of the other commands: the entry point of `celstack`."""
     parser = argparse.ArgumentParser(
-        prog="celstack", description="Look at recipes and plugins, and make new ones."
+        prog="celstack",
+        description="Look at recipes, plugins, data and runs, and make new plugins.",
     )
     parser.add_argument("--version", action="store_true", help="say the version and stop")
     choices = parser.add_subparsers(dest="command", metavar="COMMAND")

@@ -1,11 +1,16 @@
-"""What tests of the core share: a small recipe, the installed catalog, commands, plugins."""
+"""What tests of the core share: a recipe, the catalog, commands, plugins, a server."""
 
+import json
+import shutil
 import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import Distribution, EntryPoint
 from pathlib import Path
+from threading import Event, Thread
 from types import SimpleNamespace
 
 import pytest
+import tomli_w
 
 from celstack import cli
 from celstack.catalog import Catalog
@@ -106,3 +111,132 @@ def entry_point(name, value, package="acme", version="1.0"):
 def entry_point_fixture():
     """Give tests the function of this name."""
     return entry_point
+
+
+class Published:
+    """A file on a server, and how the server behaves with it."""
+
+    def __init__(self, content=b"", **behaviour):
+        self.content = content
+        self.etag, self.modified, self.headers = '"1"', "", {}
+        self.knows_ranges = self.keeps_condition = self.says_length = True
+        self.location, self.statuses, self.cuts, self.stalls = "", [], [], None
+        vars(self).update(behaviour)
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers as the published file of the path says."""
+
+    def do_GET(self):
+        asked = {"path": self.path, **self.headers}
+        self.server.asked.append(asked)
+        file = self.server.files.get(self.path)
+        if file is None or file.statuses:
+            self.send_error(404 if file is None else file.statuses.pop(0))
+        elif file.location:
+            self.send_response(302)
+            self.send_header("Location", file.location)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+        else:
+            self.answer(file, asked.get("Range", ""), asked.get("If-Range", ""))
+
+    def answer(self, file, ranged, condition):
+        kept = condition in ("", file.etag, file.modified) or not file.keeps_condition
+        start = 0
+        if ranged and file.knows_ranges and kept:
+            start = int(ranged.removeprefix("bytes=").removesuffix("-"))
+            if start >= len(file.content):
+                self.send_error(416)
+                return
+            self.send_response(206)
+            last, total = len(file.content) - 1, len(file.content)
+            self.send_header("Content-Range", f"bytes {start}-{last}/{total}")
+        else:
+            self.send_response(200)
+        said = {"ETag": file.etag, "Last-Modified": file.modified, **file.headers}
+        if file.says_length:
+            said["Content-Length"] = str(len(file.content) - start)
+        for name, value in said.items():
+            if value:
+                self.send_header(name, value)
+        self.end_headers()
+        if file.stalls is not None:
+            self.wfile.write(file.content[start : file.stalls])
+            self.server.go_on.wait()
+            return
+        cut = file.cuts.pop(0) if file.cuts else None
+        self.wfile.write(file.content[start:][:cut])
+
+    def log_message(self, *_):
+        """Say nothing."""
+
+
+@pytest.fixture
+def server(monkeypatch):
+    """A web server on this machine: ``files`` by path; ``asked`` is what was asked.
+
+    A file that ``stalls`` after so many bytes does so until ``go_on`` is set.
+    """
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.setenv(name, "127.0.0.1")
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
+        running.files, running.asked, running.published = {}, [], Published
+        running.go_on = Event()
+        running.url = f"http://127.0.0.1:{running.server_port}"
+        thread = Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield running
+        running.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="session")
+def small_run(tmp_path_factory, catalog):
+    """The folder of a finished run of the small recipe; to be read and not changed."""
+    from celstack.assemble import assemble
+    from celstack.recipe import read_recipe
+    from celstack.resolve import resolve
+    from celstack.rundir import RunDirectory
+    from celstack.train import run
+
+    base = tmp_path_factory.mktemp("finished")
+    (base / "small.toml").write_text(SMALL, encoding="utf-8")
+    overrides = ["metrics=['mse', 'ari']", "selector.empty_cost=0.001"]
+    resolved = resolve(read_recipe(str(base / "small.toml"), overrides), catalog)
+    directory = RunDirectory.create(base, "small", seed=0)
+    directory.save_recipe(resolved)
+    run(assemble(resolved, catalog), directory)
+    return directory.folder
+
+
+@pytest.fixture
+def copied_run(small_run, tmp_path):
+    """A finished run that may be spoilt."""
+    return shutil.copytree(small_run, tmp_path / "runs" / "small" / small_run.name)
+
+
+@pytest.fixture
+def fake_run(tmp_path):
+    """Write what a finished run leaves, as far as tables read it, and return its folder."""
+
+    def make(seed=0, name="mine", loss=0.5, metrics=None, percent=("ari",), **recipe):
+        folder = tmp_path / "runs" / name / f"seed{seed}-{len(list(tmp_path.rglob('seed*')))}"
+        folder.mkdir(parents=True)
+        table = {
+            "seed": seed,
+            "dataset": {"use": "shapes"},
+            "evaluation": {"split": "test", "images": 320},
+            **recipe,
+        }
+        metrics = metrics or {"ari": 0.5}
+        about = {"split": "test", "images": 64, "percent": list(percent)}
+        (folder / "resolved.toml").write_text(tomli_w.dumps(table), encoding="utf-8")
+        (folder / "metrics.json").write_text(json.dumps(metrics))
+        (folder / "evaluation.json").write_text(json.dumps(about))
+        if loss is not None:
+            step = {"step": 1, "stage": "only", "reconstruction": loss, "loss": 9.0}
+            (folder / "log.jsonl").write_text(json.dumps(step) + "\n")
+        return folder
+
+    return make

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Sequence
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import urlsplit
 
 import attrs
 from jaxtyping import Float, Int
@@ -27,6 +31,48 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.images)
+
+
+def _check_url(_: Any, __: Any, url: str) -> None:
+    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc:
+        raise ValueError(f"{url!r} is no address that begins with https:// or http://")
+
+
+def _check_file(_: Any, __: Any, file: str) -> None:
+    parts = PurePosixPath(file).parts
+    if not parts or file.startswith("/") or ".." in parts or re.search(r"[\\:\0]", file):
+        raise ValueError(f"{file!r} is not the name of a file in a folder")
+
+
+def _check_size(_: Any, __: Any, size: int | None) -> None:
+    if size is not None and size < 1:
+        raise ValueError(f"no file of {size} bytes is published")
+
+
+def _check_checksum(_: Any, __: Any, checksum: str) -> None:
+    if checksum and not re.fullmatch("md5:[0-9a-f]{32}|sha256:[0-9a-f]{64}", checksum):
+        raise ValueError(f"{checksum!r} is neither md5: nor sha256: and its digits, in small")
+
+
+@attrs.frozen
+class Source:
+    """One file that is published for anybody to fetch, and what its owners say of it.
+
+    It is kept under the name ``file``, which is the address's last piece unless given.
+    ``size`` is in bytes; ``checksum`` begins with ``md5:`` or ``sha256:``.
+    """
+
+    url: str = attrs.field(validator=_check_url)
+    licence: str
+    homepage: str
+    size: int | None = attrs.field(default=None, validator=_check_size)
+    checksum: str = attrs.field(default="", validator=_check_checksum)
+    citation: str = ""
+    file: str = attrs.field(validator=_check_file)
+
+    @file.default
+    def _last_piece(self) -> str:
+        return urlsplit(self.url).path.rpartition("/")[2]
 
 
 class Dataset(Part):
@@ -55,6 +101,24 @@ class Dataset(Part):
     """The greatest number of objects in an image, where that is known."""
     class_names: tuple[str, ...] = ()
     """What classes are called, where that is known; class 1 of a pixel is the first."""
+    files: tuple[str, ...] = ()
+    """The files and folders that it looks for in the places of ``celstack.places``."""
+    sources: tuple[Source, ...] = ()
+    """Those of its files that ``celstack data get`` can fetch."""
+    elsewhere: str = ""
+    """What to do to have files that cannot be fetched: ``unpack x.tar from https://...``."""
+    generated: bool = False
+    """Whether it can do without files, because it makes its images itself."""
+
+    @property
+    def remedy(self) -> str:
+        """Say how to come by its files, for ``celstack.places.find``."""
+        ways = [self.elsewhere] if self.elsewhere else []
+        if self.sources:
+            ways.append(f"'celstack data get {self.name}' fetches it")
+        if self.generated:
+            ways.append(f"'celstack show dataset {self.name}' says how to generate it instead")
+        return "; ".join(ways)
 
     @property
     @abstractmethod

@@ -11,11 +11,11 @@ from annotated_types import Ge
 from PIL import Image
 from torch import Tensor
 
-from celstack import Batch, CelstackError, Dataset, hookimpl
+from celstack import Batch, CelstackError, Dataset, Source, hookimpl
+from celstack.places import find
 from celstack_kit.datasets.archive import Archive
 from celstack_kit.datasets.damage import LOG, sound
 from celstack_kit.datasets.decode import as_tensor, decode
-from celstack_kit.datasets.places import find
 
 ARCHIVE = "GTSRB_Final_Training_Images.zip"
 FOLDER = "GTSRB/Final_Training/Images"
@@ -46,6 +46,19 @@ class Gtsrb8(Dataset):
     splits = ("train",)
     most_objects = 1
     class_names = tuple(CLASSES.values())
+    files = (ARCHIVE, FOLDER)
+    # Not GTSRB-Training_fixed.zip of the same host: that is the set of an earlier stage.
+    sources = (
+        Source(
+            f"https://sid.erda.dk/public/archives/daaeac0d7ce1152aea9b61d9f1e19370/{ARCHIVE}",
+            licence="see the homepage",
+            homepage="https://benchmark.ini.rub.de/gtsrb_dataset.html",
+            size=276_294_756,
+            checksum="md5:f33fd80ac59bff73c82d25ab499e03a3",
+            citation="Stallkamp et al., Man vs. computer: Benchmarking machine learning "
+            "algorithms for traffic sign recognition, Neural Networks 32, 2012",
+        ),
+    )
 
     def __init__(
         self,
@@ -75,7 +88,7 @@ class Gtsrb8(Dataset):
     # Tensors, because torch lends them to worker processes without a copy.
     @cached_property
     def _all(self) -> tuple[Tensor, Tensor]:
-        with Archive(find(self.name, self.root, [ARCHIVE, FOLDER]), FOLDER) as archive:
+        with Archive(find(self.name, self.root, self.files, self.remedy), FOLDER) as archive:
             listed = {number: _listed(archive, number) for number in CLASSES}
             _compare({number: len(names) for number, names in listed.items()})
             names = [name for of_class in listed.values() for name in of_class]

@@ -8,12 +8,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from celstack import Batch, CelstackError, Dataset, hookimpl
+from celstack import Batch, CelstackError, Dataset, Source, hookimpl
+from celstack.places import find, look
 from celstack_kit.datasets.damage import LOG, naming
-from celstack_kit.datasets.places import find, look
 
 OFFICIAL = {"train": 73_257, "test": 26_032, "extra": 531_131}
 """The three files, and how many digits were published in each."""
+HOMEPAGE = "http://ufldl.stanford.edu/housenumbers/"
+PUBLISHED = {
+    "train_32x32.mat": (182_040_794, "md5:e26dedcc434d2e4c54c9b2d4a06d8373"),
+    "test_32x32.mat": (64_275_384, "md5:eb5a983be6a315427106f1b164d9cef3"),
+    "extra_32x32.mat": (1_329_278_602, "md5:a93ce644f1a588dc4d68dda5feec44a7"),
+}
 SPLITS = {"train": ("train", "test", "extra"), "labeled": ("train", "test"), "test": ("test",)}
 
 
@@ -38,6 +44,19 @@ class Svhn(Dataset):
     splits = tuple(SPLITS)
     most_objects = None  # Neighbouring digits look in from the sides.
     class_names = tuple("0123456789")
+    files = tuple(PUBLISHED)
+    sources = tuple(
+        Source(
+            HOMEPAGE + file,
+            licence="for non-commercial use only",
+            homepage=HOMEPAGE,
+            size=size,
+            checksum=checksum,
+            citation="Netzer et al., Reading Digits in Natural Images with Unsupervised "
+            "Feature Learning, NIPS Workshop on Deep Learning, 2011",
+        )
+        for file, (size, checksum) in PUBLISHED.items()
+    )
     image_shape = (3, 32, 32)
 
     def __init__(self, root: Path | None = None, extra: bool = True) -> None:
@@ -66,7 +85,8 @@ class Svhn(Dataset):
         """Return images and digits of the files that make a split."""
         wanted = [name for name in SPLITS[split] if name in self._there]
         if not wanted:
-            find(self.name, self.root, [_file(name) for name in SPLITS[split]])
+            files = [_file(name) for name in SPLITS[split]]
+            find(self.name, self.root, files, self.remedy)
         for name in wanted:
             if name not in self._loaded:
                 self._loaded[name] = _load(self._there[name], OFFICIAL[name])

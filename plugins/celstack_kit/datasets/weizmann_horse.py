@@ -13,10 +13,10 @@ from PIL import Image
 from torch import Tensor
 
 from celstack import Batch, CelstackError, Dataset, hookimpl
+from celstack.places import find
 from celstack_kit.datasets.archive import Archive
 from celstack_kit.datasets.damage import LOG, sound
 from celstack_kit.datasets.decode import as_tensor, decode
-from celstack_kit.datasets.places import find
 
 ARCHIVE = "weizmann_horse_db.tar"
 FOLDER = "weizmann_horse_db"
@@ -37,6 +37,11 @@ class WeizmannHorse(Dataset):
     splits = ("train",)
     most_objects = 1
     class_names = ("horse",)
+    files = (ARCHIVE, FOLDER)
+    elsewhere = (
+        "unpack weizmann_horse_db.tar.gz, which its author offered at "
+        "https://www.msri.org/people/members/eranb/"
+    )
 
     def __init__(
         self,
@@ -67,7 +72,7 @@ class WeizmannHorse(Dataset):
     # Tensors, because torch lends them to worker processes without a copy.
     @cached_property
     def _all(self) -> tuple[Tensor, Tensor]:
-        with Archive(find(self.name, self.root, [ARCHIVE, FOLDER]), FOLDER) as archive:
+        with Archive(find(self.name, self.root, self.files, self.remedy), FOLDER) as archive:
 
             def load(name: str) -> tuple[Tensor, Tensor]:
                 return self._image(archive, name), self._horse(archive, name)

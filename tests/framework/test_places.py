@@ -3,8 +3,9 @@ from pathlib import Path
 
 import pytest
 
+from celstack import Dataset, Source
 from celstack.errors import CelstackError
-from celstack_kit.datasets.places import cache, find, look, places
+from celstack.places import cache, find, look, places
 
 
 @pytest.fixture
@@ -49,6 +50,53 @@ def test_what_is_missing_is_said_with_all_places_tried(home):
     tried = f"no x.zip or unpacked in {home / 'data'}, {home / 'cache' / 'celstack'}"
     help_ = "set root or CELSTACK_DATA to the folder that holds it"
     assert str(missing.value) == f"signs: {tried}; {help_}"
+
+
+def test_the_error_says_how_to_come_by_what_is_missing(home):
+    with pytest.raises(CelstackError) as missing:
+        find("signs", home / "mine", ["x.zip"], "'celstack data get signs' fetches it")
+
+    help_ = "'celstack data get signs' fetches it; root names the folder that holds it"
+    assert str(missing.value) == f"signs: no x.zip in {home / 'mine'}; {help_}"
+
+
+class Stars(Dataset):
+    image_shape = (3, 8, 8)
+
+    def count(self, split):
+        return 1
+
+    def read(self, split, indices):
+        raise NotImplementedError
+
+
+class Fetched(Stars):
+    sources = (Source("https://a.org/stars.zip", "free", "https://a.org"),)
+
+
+class Generated(Fetched):
+    generated = True
+
+
+class Asked(Stars):
+    elsewhere = "ask Galilei"
+
+
+@pytest.mark.parametrize(
+    ("dataset", "remedy"),
+    [
+        (Stars, ""),
+        (Fetched, "'celstack data get fetched' fetches it"),
+        (Asked, "ask Galilei"),
+        (
+            Generated,
+            "'celstack data get generated' fetches it; "
+            "'celstack show dataset generated' says how to generate it instead",
+        ),
+    ],
+)
+def test_a_dataset_knows_the_remedy(dataset, remedy):
+    assert dataset().remedy == remedy
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have other caches")

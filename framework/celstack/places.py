@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from celstack import CelstackError
+from celstack.errors import CelstackError
 
 
 def places(root: Path | None) -> list[Path]:
@@ -33,12 +33,16 @@ def look(root: Path | None, names: Sequence[str]) -> Path | None:
     return next((path for path in tried if path.exists()), None)
 
 
-def find(dataset: str, root: Path | None, names: Sequence[str]) -> Path:
-    """Return the first of these files or folders, or say where they were looked for."""
+def find(dataset: str, root: Path | None, names: Sequence[str], remedy: str = "") -> Path:
+    """Return the first of these files or folders, or say where they were looked for.
+
+    ``remedy`` says how to come by them; a dataset passes its ``remedy``.
+    """
     found = look(root, names)
     if found is None:
         tried = ", ".join(str(place) for place in places(root))
-        help_ = "root names the folder" if root else "set root or CELSTACK_DATA to the folder"
+        held = "root names the folder" if root else "set root or CELSTACK_DATA to the folder"
+        advice = f"{remedy}; {held}" if remedy else held
         wanted = " or ".join(names)
-        raise CelstackError(f"{dataset}: no {wanted} in {tried}; {help_} that holds it")
+        raise CelstackError(f"{dataset}: no {wanted} in {tried}; {advice} that holds it")
     return found
