@@ -1,6 +1,7 @@
 """What several tests need: a place outside, with packages that pip put there."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -48,6 +49,16 @@ class Outside:
         """Run the command `run-recipe`."""
         code = "from celstack.cli import run_recipe; run_recipe()"
         return self.python("-c", code, *arguments, cwd=cwd)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory):
+    """Keep what datasets make out of the user's cache, and forget it after the session."""
+    with pytest.MonkeyPatch.context() as patch:
+        cache = tmp_path_factory.mktemp("cache")
+        patch.setenv("XDG_CACHE_HOME", str(cache))
+        yield
+        shutil.rmtree(cache, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

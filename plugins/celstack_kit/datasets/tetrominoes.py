@@ -1,15 +1,19 @@
-"""Tetrominoes: pieces of four blocks on a black canvas, without overlap, made on the spot."""
+"""Tetrominoes: pieces of four blocks on a black canvas, without overlap."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import numpy as np
-import torch
 from annotated_types import Ge, Interval
 from numpy.typing import NDArray
 
-from celstack import Batch, CelstackError, Dataset, hookimpl
+from celstack import CelstackError, hookimpl
+from celstack_kit.datasets.labelled import Labelled
+from celstack_kit.datasets.scene_records import Record
+from celstack_kit.datasets.scenes import Scenes
+from celstack_kit.datasets.writer import Writer
 
 PIECES = {
     "I": ["1111"],
@@ -31,20 +35,29 @@ BLOCK = np.array(
     ],
     np.uint8,
 )
-SPLITS = ("train", "test")
+ALL = "".join(PIECES)
 CHUNK = 4096
 
 
-class Tetrominoes(Dataset):
-    """Images of the same kind as the published set: 35 x 35, three pieces, six colours.
+class Tetrominoes(Scenes):
+    """Three pieces in six colours on a canvas of 35 x 35, without overlap.
 
-    ``pieces`` says which of the seven tetrominoes occur, each in all its rotations: 19
-    shapes for all seven. ``ground`` is the brightness behind them, black as published; on
-    another, the masks of pieces matter everywhere. ``seed`` chooses the collection; the run's
-    own seed does not change it, so that runs can be compared.
+    They are generated, to the pixel like those of the published set. ``pieces`` says which of
+    the seven tetrominoes occur, each in all its rotations: 19 shapes for all seven.
+    ``ground`` is the brightness behind them, black as published; on another, the masks of
+    pieces matter everywhere. ``seed`` chooses the collection; the run's own seed does not
+    change it, so that runs can be compared. Images are kept in the user's cache.
+
+    With ``source = "records"`` they are read from the published ``tetrominoes_train.tfrecords``
+    (packed with gzip or not), with ``source = "folder"`` from the folders ``images``, ``masks``
+    and ``sem_masks`` of ``<number>.png``; both are looked for in ``root``, else in the
+    folder that CELSTACK_DATA names, then in the user's cache. The first ``count`` images
+    are for learning and the ``test_count`` after them for judging; the paper judged on the
+    first 320 that it learned from. Classes are told from the pieces' masks.
     """
 
-    splits = SPLITS
+    files = ("tetrominoes_train.tfrecords", "tetrominoes")
+    record_size = (35, 35)
 
     def __init__(
         self,
@@ -55,64 +68,99 @@ class Tetrominoes(Dataset):
         side: Annotated[int, Ge(20)] = 35,
         ground: Annotated[float, Interval(ge=0, le=1)] = 0.0,
         seed: Annotated[int, Ge(0)] = 0,
+        source: Literal["generated", "records", "folder"] = "generated",
+        root: Path | None = None,
+        skip_broken: bool = False,
     ) -> None:
+        super().__init__(source, root, count, test_count, skip_broken)
         unknown = sorted(set(pieces) - set(PIECES))
         if unknown or not pieces:
-            raise CelstackError(f"pieces: must be some of {''.join(PIECES)}, not '{pieces}'")
+            raise CelstackError(f"pieces: must be some of {ALL}, not '{pieces}'")
         # Pieces that fill more than a third of the canvas may never find a place, and all
         # of many pieces hardly ever find theirs at once: here one try in a hundred does.
         if 75 * per_image * max(4, per_image) > side**2:
             raise CelstackError(f"per_image: {per_image} pieces are too many for side {side}")
-        self.counts = {"train": count, "test": test_count}
+        self.only_generated(
+            pieces=pieces != ALL,
+            per_image=per_image != 3,
+            side=side != 35,
+            ground=ground != 0,
+            seed=seed != 0,
+        )
         self.pieces, self.per_image, self.side, self.seed = pieces, per_image, side, seed
         self.ground = ground
         self.most_objects = per_image
         self.shapes, self.class_names = _shapes(pieces)
-        self._scenes: dict[str, NDArray[np.int64]] = {}
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
         """Three colours, square."""
         return (3, self.side, self.side)
 
-    def count(self, split: str) -> int:
-        """Return how many images were asked for."""
-        return self.counts[split]
+    def facts(self) -> Mapping[str, Any]:
+        """Return all options that images depend on."""
+        return {
+            "pieces": self.pieces,
+            "per_image": self.per_image,
+            "side": self.side,
+            "ground": self.ground,
+            "seed": self.seed,
+        }
 
-    def read(self, split: str, indices: Sequence[int]) -> Batch:
-        """Paint the images from what is known of their pieces."""
-        if split not in self._scenes:
-            self._scenes[split] = self._place(split)
-        kinds, rows, columns, colours = np.moveaxis(self._scenes[split][list(indices)], 2, 0)
-        batch, where = (
-            np.arange(len(indices))[:, None, None],
-            self._where(kinds, rows, columns),
-        )
-        ground = round(255 * self.ground)
-        images = np.full((len(indices), self.side**2, 3), ground, np.uint8)
+    def generate(self, split: str, writer: Writer) -> None:
+        """Choose and paint some thousand images at a time, each time with its own seed."""
+        total = self.counts[split]
+        for chunk, start in enumerate(range(0, total, CHUNK)):
+            placed = self._place_chunk([self.seed, self.splits.index(split), chunk])
+            writer.add(*self._paint(placed[: total - start]))
+
+    def from_record(self, record: Record) -> Labelled:
+        """Tell the class of each piece from its mask, whatever number it was published with."""
+        pieces = [self._class_of(mask) for mask in record.masks[1:]]
+        if not 0 < np.count_nonzero(pieces) <= self.per_image:
+            raise CelstackError(f"{np.count_nonzero(pieces)} pieces, not 1 to 3")
+        return record.label(np.array([0, *pieces]))
+
+    def from_folder(self, published: Labelled) -> Labelled | None:
+        """Do the same with a folder's masks."""
+        if super().from_folder(published) is None:
+            return None
+        known = np.unique(published.instances)
+        masks = published.instances == np.arange(known[-1] + 1)[:, None, None]
+        return self.from_record(Record(published.image, masks, {}))
+
+    def _paint(self, placed: NDArray[np.int64]) -> tuple[NDArray[np.uint8], ...]:
+        """Return images and their labels."""
+        kinds, rows, columns, colours = np.moveaxis(placed, 2, 0)
+        batch, where = np.arange(len(placed))[:, None, None], self._where(kinds, rows, columns)
+        shape = (len(placed), self.side**2)
+        images = np.full((*shape, 3), round(255 * self.ground), np.uint8)
         images[batch, where] = self._pixels[1][kinds][..., None] * COLOURS[colours][:, :, None]
-        instances = np.zeros((len(indices), self.side**2), np.int64)
-        classes = np.zeros_like(instances)
+        instances, classes = np.zeros(shape, np.uint8), np.zeros(shape, np.uint8)
         instances[batch, where] = np.arange(1, self.per_image + 1)[:, None]
         classes[batch, where] = kinds[..., None] + 1
-        shape = (len(indices), self.side, self.side)
-        pixels = torch.from_numpy(images.reshape(*shape, 3)).permute(0, 3, 1, 2)
-        return Batch(
-            pixels.contiguous().float() / 255,
-            torch.from_numpy(instances.reshape(shape)),
-            torch.from_numpy(classes.reshape(shape)),
-        )
+        square = (len(placed), self.side, self.side)
+        return images.reshape(*square, 3), instances.reshape(square), classes.reshape(square)
 
-    def _place(self, split: str) -> NDArray[np.int64]:
-        """Choose shape, row, column and colour of every piece: (images, pieces, 4)."""
-        total = self.counts[split]
-        chunks = range(-(-total // CHUNK))
-        placed = [
-            self._place_chunk([self.seed, SPLITS.index(split), chunk]) for chunk in chunks
-        ]
-        return np.concatenate(placed)[:total]
+    def _class_of(self, mask: NDArray[np.bool_]) -> int:
+        """Return the class of a piece, or 0 for one without pixels."""
+        if not mask.any():
+            return 0
+        rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
+        box = mask[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+        number = self._by_pixels.get((box.shape, box.tobytes()))
+        if number is None:
+            raise CelstackError("one of its masks is no tetromino")
+        return number
+
+    @cached_property
+    def _by_pixels(self) -> dict[tuple[tuple[int, ...], bytes], int]:
+        """Tell the classes by what their masks look like."""
+        masks = [np.kron(shape, np.ones_like(BLOCK)) > 0 for shape in self.shapes]
+        return {(mask.shape, mask.tobytes()): number for number, mask in enumerate(masks, 1)}
 
     def _place_chunk(self, seed: list[int]) -> NDArray[np.int64]:
+        """Choose shape, row, column and colour of every piece: (images, pieces, 4)."""
         random = np.random.default_rng(seed)
         kinds = random.integers(len(self.shapes), size=(CHUNK, self.per_image))
         colours = random.integers(len(COLOURS), size=kinds.shape)

@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
 import torch
+from PIL import Image
+from tfrecords import scene, write_records
 
 from celstack.errors import CelstackError
 from celstack.testing import check_dataset
@@ -242,3 +244,68 @@ def test_more_pieces_than_find_a_place_are_refused(per_image, side):
 
     expected = f"per_image: {per_image} pieces are too many for side {side}"
     assert str(refused.value) == expected
+
+
+def published(batch, index):
+    """Write a generated image as the publishers would, with numbers of their own."""
+    image = (batch.images[index] * 255).round().byte().permute(1, 2, 0).numpy()
+    masks = (batch.instances[index] == torch.arange(4)[:, None, None]).numpy()
+    return scene(image, masks, shape=[0, 17, 3, 3], color=np.zeros((4, 3)))
+
+
+@pytest.fixture(scope="module")
+def few():
+    return Tetrominoes(count=12, test_count=1).read("train", range(12))
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_records_are_read_as_they_were_published(packed, few, tmp_path):
+    messages = [published(few, index) for index in range(12)]
+    write_records(tmp_path / "tetrominoes_train.tfrecords", messages, packed)
+    dataset = Tetrominoes(count=8, test_count=2, source="records", root=tmp_path)
+
+    train, test = dataset.read("train", range(8)), dataset.read("test", range(2))
+
+    check_dataset(dataset)
+    for field in ("images", "instances", "classes"):
+        assert torch.equal(getattr(train, field), getattr(few, field)[:8])
+        assert torch.equal(getattr(test, field), getattr(few, field)[8:10])
+
+
+def test_folders_are_read_as_the_authors_made_them(few, tmp_path):
+    for index in range(12):
+        image = (few.images[index] * 255).round().byte().permute(1, 2, 0).numpy()
+        other = (few.classes[index].numpy() * 13 % 20).astype(np.uint8)  # their own numbers
+        files = {"images": image, "masks": few.instances[index].byte().numpy()}
+        for kind, pixels in (files | {"sem_masks": other}).items():
+            (tmp_path / "tetrominoes" / kind).mkdir(parents=True, exist_ok=True)
+            Image.fromarray(pixels).save(tmp_path / "tetrominoes" / kind / f"{index}.png")
+    dataset = Tetrominoes(count=10, test_count=2, source="folder", root=tmp_path)
+
+    batch = dataset.read("train", range(10))
+
+    check_dataset(dataset)
+    for field in ("images", "instances", "classes"):
+        assert torch.equal(getattr(batch, field), getattr(few, field)[:10])
+
+
+def test_a_mask_that_is_no_piece_is_said(few, tmp_path):
+    masks = np.zeros((4, 35, 35))
+    masks[1, 3:9, 3:9] = 1
+    path = tmp_path / "tetrominoes_train.tfrecords"
+    write_records(path, [published(few, 0), scene(np.zeros((35, 35, 3)), masks)])
+
+    with pytest.raises(CelstackError) as refused:
+        Tetrominoes(source="records", root=tmp_path).count("train")
+
+    assert str(refused.value) == f"{path}, record 2: one of its masks is no tetromino"
+
+
+@pytest.mark.parametrize(
+    "option", [{"pieces": "IO"}, {"per_image": 2}, {"side": 40}, {"ground": 0.5}, {"seed": 1}]
+)
+def test_published_images_cannot_be_asked_to_be_others(option):
+    with pytest.raises(CelstackError) as refused:
+        Tetrominoes(source="records", **option)
+
+    assert str(refused.value) == f'{next(iter(option))}: only for source = "generated"'

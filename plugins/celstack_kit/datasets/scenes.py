@@ -1,0 +1,170 @@
+"""Scenes: datasets that are generated or read from published files, once, and kept."""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from celstack import Batch, CelstackError, Dataset
+from celstack.places import find
+from celstack_kit.datasets.damage import LOG
+from celstack_kit.datasets.labelled import Labelled
+from celstack_kit.datasets.scene_folder import FOLDERS, folder_scenes
+from celstack_kit.datasets.scene_records import Record, record_scenes
+from celstack_kit.datasets.stored import Stored, stored
+from celstack_kit.datasets.writer import Writer
+
+Origin = Literal["generated", "records", "folder"]
+CHUNK = 256
+"""Converted images are written so many at a time."""
+
+
+class Scenes(Dataset):
+    """Images with the instance and the class of every pixel, in the splits train and test.
+
+    A dataset says how it generates a split (``facts``, ``generate``) and what becomes of a
+    published image (``from_record``, ``from_folder``). Whichever it is, that is done once
+    and kept in the user's cache.
+
+    Of published files, ``train`` are the first ``count`` images in their order, and ``test``
+    the ``test_count`` ones after them. Where there are fewer than both together, ``test``
+    are the last ones and ``train`` all before.
+    """
+
+    splits = ("train", "test")
+    generated = True
+    files: tuple[str, str]
+    """The published file of records, and the folder that holds ``images`` and the others."""
+    record_size: tuple[int, int]
+    """Height and width of the images in the records."""
+    version = 1
+    """Counts up when the same options give other images."""
+
+    def __init__(
+        self, source: Origin, root: Path | None, count: int, test_count: int, skip_broken: bool
+    ) -> None:
+        self.source, self.root, self.skip_broken = source, root, skip_broken
+        self.counts = {"train": count, "test": test_count}
+        self._made: dict[str, Stored] = {}
+
+    def only_generated(self, **changed: bool) -> None:
+        """Refuse options that say how to generate images, where none are generated."""
+        said = [name for name, is_changed in changed.items() if is_changed]
+        if said and self.source != "generated":
+            raise CelstackError(f'{" and ".join(said)}: only for source = "generated"')
+
+    @abstractmethod
+    def facts(self) -> Mapping[str, Any]:
+        """Return the options that images depend on, apart from the split and its count."""
+
+    @abstractmethod
+    def generate(self, split: str, writer: Writer) -> None:
+        """Add all images of a split to the writer."""
+
+    @abstractmethod
+    def from_record(self, record: Record) -> Labelled | None:
+        """Make an image of ours of a record, or return None if it is none."""
+
+    def from_folder(self, published: Labelled) -> Labelled | None:
+        """Do the same with an image of a folder; most can be used as they are."""
+        height, width = published.image.shape[:2]
+        if (height, width) != self.image_shape[1:]:
+            raise CelstackError(f"it is {height} x {width}, not {self.image_shape[1:]}")
+        return published
+
+    def count(self, split: str) -> int:
+        """Return how many images there are; the first time, they are made."""
+        # Made here and not when they are read: readers may be processes without children.
+        return len(self._stored(split))
+
+    def read(self, split: str, indices: Sequence[int]) -> Batch:
+        """Look the images up; the first time, they are made."""
+        return self._stored(split).read(indices)
+
+    def _stored(self, split: str) -> Stored:
+        if self.source != "generated":
+            return self._published[split]
+        if split not in self._made:
+            total = self.counts[split]
+            facts = {**self.facts(), "split": split, "count": total, "version": self.version}
+            made = stored(self.name, facts, lambda writer: self.generate(split, writer), total)
+            assert len(made) == total, "as many as were asked for"
+            self._made[split] = made
+        return self._made[split]
+
+    @cached_property
+    def _published(self) -> dict[str, Stored]:
+        path = self._find()
+        judged, wanted = self.counts["test"], sum(self.counts.values())
+        files = [path] if self.source == "records" else [path / name for name in FOLDERS]
+        facts = {
+            **self.facts(),
+            "source": self.source,
+            "files": [[str(file.resolve()), *_stamp(file)] for file in files],
+            "wanted": wanted,
+            "skip_broken": self.skip_broken,
+            "shape": list(self.image_shape),
+            "version": self.version,
+        }
+        whole = stored(self.name, facts, lambda writer: self._convert(path, writer), wanted)
+        learned = min(self.counts["train"], len(whole) - judged)
+        if learned < 1:
+            text = f"{len(whole)} images, of which test_count = {judged} leaves none to learn"
+            raise CelstackError(f"{path}: {text}")
+        if learned < self.counts["train"]:
+            text = "%s: %d images in %s, so %d to learn from and the last %d to judge on"
+            LOG.warning(text, self.name, len(whole), path, learned, judged)
+        ends = learned + judged
+        return {"train": whole.part(0, learned), "test": whole.part(learned, ends)}
+
+    def _find(self) -> Path:
+        """Look for the published file or folder, which ``root`` may also name directly."""
+        file, folder = self.files
+        remedy = 'source = "generated" makes such images instead'
+        if self.source == "records":
+            if self.root is not None and self.root.expanduser().is_file():
+                return self.root.expanduser()
+            return find(self.name, self.root, [file, f"{folder}/{file}"], remedy)
+        names = [f"{folder}/{FOLDERS[0]}"]
+        if self.root is not None:
+            names.insert(0, FOLDERS[0])
+        return find(self.name, self.root, names, remedy).parent
+
+    def _convert(self, path: Path, writer: Writer) -> None:
+        broken: list[str] = []
+        sound = islice(self._sound(path, broken), sum(self.counts.values()))
+        while chunk := list(islice(sound, CHUNK)):
+            images, instances, classes = map(np.stack, zip(*chunk, strict=True))
+            writer.add(images, instances, classes)
+        if not writer.count:
+            raise CelstackError(broken[0] if broken else f"{path}: no images of ours in it")
+        if broken:
+            text, total = "%s: skipped %d of %d; first %s", len(broken) + writer.count
+            LOG.warning(text, self.name, len(broken), total, broken[0])
+
+    def _sound(self, path: Path, broken: list[str]) -> Iterator[Labelled]:
+        """Read the images one by one; damage is an error or, if so wished, listed."""
+        images: Iterator[Labelled | CelstackError]
+        if self.source == "records":
+            images = record_scenes(path, self.record_size, self.from_record)
+        else:
+            images = folder_scenes(path, self.from_folder)
+        for image in images:
+            if not isinstance(image, CelstackError):
+                yield image
+            elif self.skip_broken:
+                broken.append(str(image))
+            else:
+                raise image
+
+
+def _stamp(path: Path) -> list[int]:
+    """Return what changes when a file does."""
+    if not path.exists():
+        return []
+    found = path.stat()
+    return [found.st_size, found.st_mtime_ns]
