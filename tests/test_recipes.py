@@ -190,7 +190,38 @@ def test_an_ablation_changes_what_it_is_named_after_and_nothing_else(name, table
 
     differ = {key for key in whole | changed if whole.get(key) != changed.get(key)}
 
-    assert differ - {"description"} == ABLATIONS[name]
+    named = {key for key in differ if not key.startswith("published.")}
+    assert named - {"description"} == ABLATIONS[name]
+
+
+# FACTS.md, section 6, and the paper's tables 1, 2, 3, 4 and 5.
+PUBLISHED = {
+    "tetrominoes": {"ari_fg": 99.6, "ari": 99.8, "macc": 99.5, "miou": 99.1},
+    "multi_dsprites": {"ari_fg": 91.5, "ari": 95.0},
+    "clevr6": {"ari_fg": 97.2, "ari": 90.7, "macc": 73.9, "miou": 56.3},
+    "gtsrb8": {"accuracy": 89.4},
+    "svhn": {"accuracy": 63.1},
+    "weizmann_horse": {"cosegmentation": 87.9},
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_a_recipe_of_the_paper_has_its_figures_and_measures_the_same(name, table_of):
+    table = table_of(f"paper/{name}.toml")
+
+    assert table["published"]["the paper"] == PUBLISHED[name]
+    measured = {metric["use"] for metric in table["metrics"]}
+    assert all(figures.keys() <= measured for figures in table["published"].values())
+
+
+@pytest.mark.parametrize("name", ABLATIONS)
+def test_an_ablation_is_not_compared_with_figures_for_other_data(name, table_of):
+    published = table_of(f"ablations/{name}.toml")["published"]
+
+    assert published
+    assert all(method.startswith("the paper, two") for method in published) == (
+        name.startswith("two_objects")
+    )
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.as_posix())

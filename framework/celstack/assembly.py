@@ -79,7 +79,11 @@ class Evaluation:
 
 @settings
 class Assembly:
-    """All parts of a run, and its settings. The seed governs all its randomness."""
+    """All parts of a run, and its settings. The seed governs all its randomness.
+
+    ``published`` has figures to compare with, in percent, by method and metric; nothing of the
+    run depends on it.
+    """
 
     dataset: Dataset
     sprites: Prototype
@@ -95,6 +99,7 @@ class Assembly:
     observers: list[Observer] = field(factory=list)
     seed: Annotated[int, Interval(ge=0, lt=4294967296)] = 0
     description: str = ""
+    published: dict[str, dict[str, float]] = field(factory=dict)
 
     def decomposer(self) -> Decomposer:
         """Put a model together from copies of the parts; it is not prepared yet.

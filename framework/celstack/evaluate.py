@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -20,8 +20,13 @@ def score(
     dataset: Dataset,
     metrics: Sequence[Metric],
     evaluation: Evaluation,
+    watch: Callable[[int], None] | None = None,
 ) -> dict[str, float]:
-    """Score a model; a metric whose ground truth the dataset has not got is left out."""
+    """Score a model; a metric whose ground truth the dataset has not got is left out.
+
+    Metrics that keep the scores of images have them afterwards. ``watch`` is told the size of
+    each batch that is done.
+    """
     device = next(decomposer.parameters()).device
     was_training = decomposer.training
     decomposer.eval()
@@ -38,6 +43,8 @@ def score(
                 rendering = decomposer.render(scene)
             for metric in able:
                 metric.update(scene, rendering, batch)
+            if watch is not None:
+                watch(len(batch))
     finally:
         decomposer.train(was_training)
     return {metric.name: metric.compute() for metric in able}

@@ -88,7 +88,11 @@ def _read_extended(path: Path, above: tuple[Path, ...]) -> Table:
             f"neither beside it nor among the bundled recipes"
             f"{did_you_mean(parent, bundled_names())}"
         )
-    return merge(_read_extended(found, (*above, path.resolve())), table)
+    below = _read_extended(found, (*above, path.resolve()))
+    if "published" in table:
+        # Figures belong to one experiment: a recipe that has its own inherits none.
+        below.pop("published", None)
+    return merge(below, table)
 
 
 def _read_toml(path: Path) -> Table:

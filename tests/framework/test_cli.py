@@ -9,6 +9,7 @@ from importlib.metadata import version
 import pytest
 
 from celstack import catalog as catalog_module
+from celstack import cli
 
 
 def one_clear_line(answer):
@@ -187,7 +188,7 @@ def test_help_is_given(command, program):
     assert answer.said.startswith(f"usage: {program}")
 
 
-@pytest.mark.parametrize("name", ["recipes", "plugins", "show", "check", "new-plugin"])
+@pytest.mark.parametrize("name", cli.COMMANDS)
 def test_every_command_gives_help(command, name):
     answer = command("celstack", name, "--help")
 

@@ -63,6 +63,15 @@ def test_images_come_in_batches_of_the_split(decomposer):
     assert count.sizes == [3, 3, 2]  # the test split has 8, the other 16
 
 
+def test_whoever_watches_is_told_of_every_batch(decomposer):
+    sizes = []
+    evaluation = Evaluation(images=100, batch_size=3)
+
+    score(decomposer, PlainDataset(), [], evaluation, sizes.append)
+
+    assert sizes == [3, 3, 2]
+
+
 def test_another_split_may_be_asked_for(decomposer):
     evaluation = Evaluation(images=100, split="train")
 

@@ -141,6 +141,19 @@ def test_a_recipe_beside_it_comes_before_the_bundled_one(write):
     assert table(write("extends = 'smoke.toml'")) == {"seed": 1}
 
 
+def test_published_figures_are_inherited(write):
+    write("[published.them]\nari = 1.0", "base.toml")
+
+    assert table(write("extends = 'base'\nseed = 1"))["published"] == {"them": {"ari": 1.0}}
+
+
+def test_a_recipe_with_published_figures_of_its_own_inherits_none(write):
+    write("[published.them]\nari = 1.0\n[published.others]\nari = 2.0", "base.toml")
+    path = write("extends = 'base'\n[published.them]\nmiou = 3.0")
+
+    assert table(path)["published"] == {"them": {"miou": 3.0}}
+
+
 def test_a_cycle_is_refused_with_the_way_around_it(write):
     write("extends = 'b.toml'", "a.toml")
     path = write("extends = 'a.toml'", "b.toml")

@@ -1,4 +1,5 @@
 import json
+import math
 import re
 import tomllib
 from pathlib import Path
@@ -18,6 +19,7 @@ from celstack.testing.model import PlainSelector
 from celstack.testing.parts import (
     PlainCompositor,
     PlainDataset,
+    PlainMetric,
     PlainPredictor,
     PlainPrototype,
 )
@@ -163,7 +165,82 @@ def test_results_are_scores_sprites_and_examples(directory, model):
     assert json.loads((directory.folder / "metrics.json").read_text()) == {"mse": 0.5}
     files = {path.relative_to(directory.folder).as_posix() for path in _files(directory)}
     sprites = {"sprites/00.png", "sprites/01.png", "sprites/02.png"}
-    assert files == {"metrics.json", "examples.png", *sprites}
+    scores = {"metrics.json", "scores.json", "evaluation.json"}
+    assert files == {"examples.png", *scores, *sprites}
+
+
+class Half(PlainMetric):
+    """Has a score for the first image alone."""
+
+    percent = True
+    scores = (0.5, math.nan)
+
+
+def test_the_scores_of_images_are_saved_with_nothing_for_those_that_have_none(directory, model):
+    model.assembly.metrics.extend([PlainMetric(), Half()])
+
+    directory.save_results(model.decomposer, model.assembly, {"half": 0.5, "plain_metric": 1.0})
+
+    assert json.loads((directory.folder / "scores.json").read_text()) == {"half": [0.5, None]}
+
+
+def test_what_scores_are_for_is_saved(directory, model):
+    model.assembly.metrics.extend([PlainMetric(), Half()])
+
+    directory.save_results(model.decomposer, model.assembly, {"half": 0.5, "plain_metric": 1.0})
+
+    about = json.loads((directory.folder / "evaluation.json").read_text())
+    assert about == {"split": "test", "images": 8, "percent": ["half"]}
+
+
+def test_a_metric_that_was_not_measured_has_no_scores_either(directory, model):
+    model.assembly.metrics.append(Half())
+
+    directory.save_results(model.decomposer, model.assembly, {})
+
+    assert json.loads((directory.folder / "scores.json").read_text()) == {}
+    assert json.loads((directory.folder / "evaluation.json").read_text())["percent"] == []
+
+
+def test_a_metric_without_a_number_is_null(directory, model):
+    directory.save_results(model.decomposer, model.assembly, {"mse": math.nan})
+
+    text = (directory.folder / "metrics.json").read_text()
+    assert json.loads(text, parse_constant=pytest.fail) == {"mse": None}
+
+
+def test_a_later_evaluation_of_the_same_settings_replaces_the_first(directory):
+    settings = {"split": "test", "images": 8}
+
+    first = directory.save_evaluation(settings, {"metrics": {"mse": 0.5}})
+    second = directory.save_evaluation(settings, {"metrics": {"mse": 0.25}})
+
+    assert first == second == directory.folder / "evaluations" / "test.json"
+    assert json.loads(first.read_text()) == {"settings": settings, "metrics": {"mse": 0.25}}
+
+
+def test_an_evaluation_of_other_settings_replaces_none(directory):
+    paths = [
+        directory.save_evaluation({"split": split, "images": images}, {})
+        for split, images in [("test", 8), ("test", 4), ("train", 8), ("test", 4)]
+    ]
+
+    assert [path.name for path in paths] == [
+        "test.json",
+        "test-2.json",
+        "train.json",
+        "test-2.json",
+    ]
+
+
+def test_a_file_that_is_no_evaluation_is_left_alone(directory):
+    (directory.folder / "evaluations").mkdir()
+    odd = directory.folder / "evaluations" / "test.json"
+    odd.write_text("my notes")
+
+    path = directory.save_evaluation({"split": "test"}, {})
+
+    assert (odd.read_text(), path.name) == ("my notes", "test-2.json")
 
 
 def test_sprites_are_saved_in_their_order_with_their_alpha(directory, model):

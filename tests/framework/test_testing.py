@@ -1,5 +1,6 @@
 """Each check accepts a plain part and names the law that a broken one breaks."""
 
+import math
 import random
 
 import attrs
@@ -670,14 +671,60 @@ class PerBatch(PlainMetric):
     """Averages over batches, whatever their size."""
 
     def reset(self):
-        self.scores = []
+        self.shares = []
 
     def update(self, scene, rendering, batch):
         right = rendering.instances() == batch.instances
-        self.scores.append(right.float().mean().item())
+        self.shares.append(right.float().mean().item())
 
     def compute(self):
-        return sum(self.scores) / len(self.scores)
+        return sum(self.shares) / len(self.shares)
+
+
+class Scored(PlainMetric):
+    """Keeps the share of each image; some have none."""
+
+    def reset(self):
+        super().reset()
+        self.scores = []
+
+    def update(self, scene, rendering, batch):
+        super().update(scene, rendering, batch)
+        right = (rendering.instances() == batch.instances).flatten(1).float().mean(1)
+        lacking = batch.instances[:, 0, 0] == 0
+        self.scores += right.masked_fill(lacking, torch.nan).tolist()
+
+
+def test_a_metric_may_keep_the_scores_of_images():
+    metric = Scored()
+
+    check_metric(metric)
+
+    assert any(map(math.isnan, metric.scores))
+
+
+class OneScore(Scored):
+    """Keeps one score for a batch."""
+
+    def update(self, scene, rendering, batch):
+        super().update(scene, rendering, batch)
+        self.scores = [sum(self.scores)]
+
+
+class Ranked(Scored):
+    """Forgets whose score is whose."""
+
+    def update(self, scene, rendering, batch):
+        super().update(scene, rendering, batch)
+        self.scores.sort(key=lambda score: (math.isnan(score), score))
+
+
+class Relative(Scored):
+    """Scores an image by the others of its batch."""
+
+    def update(self, scene, rendering, batch):
+        PlainMetric.update(self, scene, rendering, batch)
+        self.scores += torch.linspace(0, 1, len(batch)).tolist()
 
 
 class Wishful(PlainMetric):
@@ -701,6 +748,9 @@ class Draining(PlainMetric):
     [
         (Stubborn, "reset forgets"),
         (PerBatch, "grouping images"),
+        (OneScore, "one float for each"),
+        (Ranked, "in the order of images"),
+        (Relative, "does not change scores"),
         (Wishful, "depth"),
         (Tensorial, "one finite float"),
         (Draining, "compute changes nothing"),

@@ -385,7 +385,8 @@ def test_a_run_directory_holds_what_was_learned(directory):
     folder = directory.folder
     files = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
     sprites = {f"sprites/0{number}.png" for number in range(3)}
-    assert files == {"log.jsonl", "checkpoint.pt", "metrics.json", "examples.png", *sprites}
+    scores = {"metrics.json", "scores.json", "evaluation.json"}
+    assert files == {"log.jsonl", "checkpoint.pt", "examples.png", *scores, *sprites}
     assert trained.folder == folder
     assert json.loads((folder / "metrics.json").read_text()) == trained.scores
 

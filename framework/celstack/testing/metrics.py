@@ -29,15 +29,32 @@ def check_metric(metric: Metric) -> None:
     whole = _score(metric, [judged])
     law = f"compute returns one finite float, but it is {whole!r}"
     demand(metric, isinstance(whole, float) and math.isfinite(whole), law)
+    scores = _image_scores(metric)
     demand(metric, _near(metric.compute(), whole), "compute changes nothing, but it did")
     for sizes in ([1] * IMAGES, [2, 4], [3, 2, 1]):
         grouped = _score(metric, _split(judged, sizes))
         law = f"grouping images into batches of {sizes} does not change the number"
         demand(metric, _near(grouped, whole), f"{law}, but {grouped} is not {whole}")
+        law = f"grouping images into batches of {sizes} does not change scores, but it did"
+        demand(metric, _alike(_image_scores(metric), scores), law)
+    _score(metric, _split(judged, [1] * IMAGES)[::-1])
+    law = "scores are in the order of images, but from the last to the first they are not"
+    demand(metric, _alike(_image_scores(metric)[::-1], scores), law)
     first, rest = _split(judged, [2, 4])
     fresh = _score(metric, [rest])
     _score(metric, [first])
     demand(metric, _near(_score(metric, [rest]), fresh), "reset forgets everything")
+
+
+def _image_scores(metric: Metric) -> list[float]:
+    """Return the scores of all images; none where the metric keeps none."""
+    if metric.scores is None:
+        return []
+    scores = list(metric.scores)
+    sound = len(scores) == IMAGES and all(isinstance(score, float) for score in scores)
+    law = f"scores has one float for each of {IMAGES} images, or is None, but it is {scores}"
+    demand(metric, sound, law)
+    return scores
 
 
 def _judged(needs: Sequence[str]) -> Judged:
@@ -88,3 +105,9 @@ def _score(metric: Metric, batches: Sequence[Judged]) -> Any:
 
 def _near(left: float, right: float) -> bool:
     return math.isclose(left, right, rel_tol=1e-5, abs_tol=1e-6)
+
+
+def _alike(left: Sequence[float], right: Sequence[float]) -> bool:
+    """Tell whether scores are the same; NaN, where an image has none, is like NaN."""
+    pairs = zip(left, right, strict=True)
+    return all(_near(a, b) or (math.isnan(a) and math.isnan(b)) for a, b in pairs)

@@ -13,6 +13,7 @@ class Accuracy(Metric):
     """
 
     needs = ("label",)
+    percent = True
 
     def __init__(self) -> None:
         self.reset()

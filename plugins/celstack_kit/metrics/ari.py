@@ -12,6 +12,7 @@ class Ari(Metric):
     """Adjusted Rand index of instances, background included, averaged over images."""
 
     needs = ("instances",)
+    percent = True
 
     def __init__(self) -> None:
         self.reset()

@@ -17,6 +17,7 @@ class AriFg(Metric):
     """
 
     needs = ("instances",)
+    percent = True
 
     def __init__(self) -> None:
         self.reset()

@@ -11,6 +11,7 @@ class Cosegmentation(Metric):
     """
 
     needs = ("instances",)
+    percent = True
 
     def __init__(self) -> None:
         self.reset()
@@ -28,7 +29,7 @@ class Cosegmentation(Metric):
         self.unswapped += share.tolist()
 
     @property
-    def scores(self) -> list[float]:
+    def scores(self) -> list[float]:  # type: ignore[override]
         """The share of each image, after the swap if there is one."""
         if sum(self.unswapped) * 2 >= len(self.unswapped):
             return list(self.unswapped)

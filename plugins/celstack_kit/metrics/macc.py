@@ -12,6 +12,7 @@ class Macc(Metric):
     """
 
     needs = ("classes",)
+    percent = True
 
     def __init__(self) -> None:
         self.reset()

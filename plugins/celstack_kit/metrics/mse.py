@@ -11,18 +11,16 @@ class Mse(Metric):
 
     def reset(self) -> None:
         """Forget all images."""
-        self.total, self.count = 0.0, 0
+        self.scores: list[float] = []
 
     def update(self, scene: Scene, rendering: Rendering, batch: Batch) -> None:  # noqa: ARG002
-        """Add the errors of a batch."""
+        """Score each image of a batch."""
         errors = (rendering.image - batch.images).square().flatten(1).mean(1)
-        # Not every device has doubles.
-        self.total += errors.cpu().double().sum().item()
-        self.count += len(batch)
+        self.scores += errors.tolist()
 
     def compute(self) -> float:
-        """Return the mean."""
-        return self.total / self.count
+        """Return the mean over images."""
+        return sum(self.scores) / len(self.scores)
 
 
 @hookimpl

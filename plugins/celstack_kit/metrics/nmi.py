@@ -17,6 +17,7 @@ class Nmi(Metric):
     """
 
     needs = ("label",)
+    percent = True
 
     def __init__(self) -> None:
         self.reset()

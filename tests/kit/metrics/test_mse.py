@@ -56,3 +56,12 @@ def test_a_small_batch_does_not_count_as_much_as_a_large_one():
 
 def test_it_needs_no_ground_truth():
     assert Mse.needs == ()
+
+
+def test_every_image_has_its_own_error():
+    metric = Mse()
+
+    metric.update(*judged([0.0, 0.0], [0.0, 0.5]))
+    metric.update(*judged([0.0], [1.0]))
+
+    assert metric.scores == [0.0, 0.25, 1.0]

@@ -1,0 +1,67 @@
+"""Several runs in one figure: mean and deviation, with and without outliers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import fmean, median, stdev
+from typing import NamedTuple
+
+OUTLYING = 1.2
+"""How many times the median a reconstruction loss must be to make its run an outlier."""
+FEWEST = 3
+"""Of two runs nobody can say which one is the outlier."""
+RULE = (
+    "A run is an outlier if its reconstruction loss, at the end of training, is more than "
+    f"{OUTLYING - 1:.0%} above the median of all runs; there must be at least {FEWEST}."
+)
+
+
+class Figure(NamedTuple):
+    """A mean, and the sample deviation if there is more than one value."""
+
+    mean: float
+    deviation: float | None = None
+    known: int = 1
+
+    def spell(self, percent: bool) -> str:
+        """Write it as tables do: 99.6 ± 0.2 in percent, 0.00151 ± 0.00003 otherwise."""
+        scale = 100.0 if percent else 1.0
+        decimals = 1 if percent else _decimals(self.mean)
+        text = f"{scale * self.mean:.{decimals}f}"
+        if self.deviation is None:
+            return text
+        return f"{text} ± {scale * self.deviation:.{decimals}f}"
+
+
+def summarise(values: Sequence[float]) -> Figure | None:
+    """Return mean and deviation of the values that are numbers; None if none is.
+
+    The deviation is that of a sample, divided by n - 1. The paper says "stddev" only; of both
+    readings this one fits better its 92.5 ± 0.3 of four runs and 91.5 ± 2.2 of all five.
+    """
+    known = [value for value in values if math.isfinite(value)]
+    if not known:
+        return None
+    return Figure(fmean(known), stdev(known) if len(known) > 1 else None, len(known))
+
+
+def find_outliers(losses: Sequence[float | None]) -> list[int]:
+    """Return which runs are outliers, by their reconstruction losses.
+
+    The paper leaves one of five runs out for its "high reconstruction loss compared to other
+    runs" and names no bound. That run's loss is 1.93, the others' are 1.51, 1.49, 1.52 and
+    1.57 (times 1e-3): 27 % above the median, and 3 % at most. The bound here is 20 %.
+    """
+    known = [loss for loss in losses if loss is not None]
+    if len(known) < max(FEWEST, len(losses)):
+        return []
+    bound = OUTLYING * median(known)
+    return [index for index, loss in enumerate(known) if loss > bound]
+
+
+def _decimals(value: float) -> int:
+    """Count the decimals that show three digits of a number."""
+    if value == 0.0 or not math.isfinite(value):
+        return 1
+    return max(0, 2 - math.floor(math.log10(abs(value))))

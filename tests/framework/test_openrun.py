@@ -1,0 +1,193 @@
+import json
+import os
+
+import pytest
+import torch
+
+from celstack import openrun
+from celstack.errors import CelstackError, RecipeError
+from celstack.evaluate import score
+from celstack.openrun import open_run
+from celstack.options import Signature
+
+
+def refusal(folder, **options):
+    with pytest.raises(CelstackError) as refused:
+        open_run(folder, **options)
+    (line,) = str(refused.value).splitlines()
+    return line.replace(str(folder), "RUN")
+
+
+def change_checkpoint(folder, **changes):
+    state = torch.load(folder / "checkpoint.pt", weights_only=True)
+    torch.save({**state, **changes}, folder / "checkpoint.pt")
+
+
+def test_the_model_is_the_one_that_was_learned(small_run):
+    opened = open_run(str(small_run))
+
+    state = torch.load(small_run / "checkpoint.pt", weights_only=True)
+    weights = opened.decomposer.state_dict()
+    assert all(torch.equal(weights[name], state["model"][name]) for name in weights)
+    assert opened.step == 2
+    assert not opened.decomposer.training
+
+
+def test_it_scores_as_it_did_at_the_end_of_the_run(small_run):
+    opened = open_run(small_run)
+    assembly = opened.assembly
+
+    scores = score(opened.decomposer, assembly.dataset, assembly.metrics, assembly.evaluation)
+
+    assert scores == json.loads((small_run / "metrics.json").read_text())
+
+
+def test_no_image_is_read(small_run, monkeypatch):
+    from celstack_kit.datasets.tetrominoes import Tetrominoes
+
+    monkeypatch.setattr(Tetrominoes, "read", lambda *rest: pytest.fail("read"))
+
+    open_run(small_run)
+
+
+def test_the_random_state_is_left_alone(small_run):
+    before = torch.get_rng_state()
+
+    open_run(small_run)
+
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_sprites_are_frozen_if_they_were(copied_run, frozen):
+    change_checkpoint(copied_run, sprites_frozen=frozen)
+
+    assert open_run(copied_run).decomposer.sprites_frozen is frozen
+
+
+def test_observers_that_are_not_installed_are_not_missed(copied_run):
+    path = copied_run / "resolved.toml"
+    path.write_text('observers = ["gone"]\n' + path.read_text().replace("observers = []", ""))
+
+    open_run(copied_run)
+
+
+def test_the_recipe_can_be_changed(small_run):
+    opened = open_run(small_run, ["evaluation.images=3"])
+
+    assert opened.assembly.evaluation.images == 3
+
+
+def test_other_data_can_be_given(copied_run, tmp_path):
+    path = copied_run / "resolved.toml"
+    text = path.read_text()
+    start, end = text.index("[dataset]"), text.index("[sprites]")
+    folder = '[dataset]\nuse = "image_folder"\nroot = "nowhere"\nsize = [35, 35]\n\n'
+    path.write_text(text[:start] + folder + text[end:])
+
+    opened = open_run(copied_run, ["evaluation.split=train"], data=tmp_path / "here")
+
+    assert opened.assembly.dataset.root == tmp_path / "here"
+
+
+# Mistakes.
+
+
+def test_a_plugin_that_is_gone_is_named(copied_run):
+    path = copied_run / "resolved.toml"
+    path.write_text(path.read_text().replace('use = "mse"', 'use = "gone"'))
+
+    with pytest.raises(RecipeError, match=r"metrics.* no metric is called 'gone'"):
+        open_run(copied_run)
+
+
+def test_data_for_a_dataset_that_reads_none_is_refused(small_run, monkeypatch):
+    monkeypatch.setattr(openrun, "signature_of", lambda *rest: Signature((), ""))
+
+    line = refusal(small_run, data="here")
+
+    assert line == "--data here: tetrominoes reads no files, for it takes no root"
+
+
+def test_a_run_without_a_checkpoint_has_learned_nothing(copied_run):
+    (copied_run / "checkpoint.pt").unlink()
+
+    assert refusal(copied_run) == (
+        "RUN/checkpoint.pt: is missing: nothing was learned in this run yet"
+    )
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])
+def test_a_checkpoint_that_is_cut_off_is_refused(copied_run, share):
+    path = copied_run / "checkpoint.pt"
+    os.truncate(path, int(share * path.stat().st_size))
+
+    assert refusal(copied_run).startswith("RUN/checkpoint.pt: is damaged: ")
+
+
+def test_a_checkpoint_with_one_bit_of_a_weight_flipped_is_refused(copied_run):
+    path = copied_run / "checkpoint.pt"
+    weights = torch.load(path, weights_only=True)["model"]["sprites.colour"]
+    content = bytearray(path.read_bytes())
+    place = content.index(weights.numpy().tobytes()[:64])
+    content[place] ^= 1
+    path.write_bytes(content)
+
+    assert refusal(copied_run).startswith("RUN/checkpoint.pt: is damaged: ")
+
+
+def test_a_checkpoint_that_would_run_code_is_refused(copied_run):
+    torch.save(os.system, copied_run / "checkpoint.pt")
+
+    assert refusal(copied_run).startswith("RUN/checkpoint.pt: is damaged: ")
+
+
+def test_a_checkpoint_of_somebody_else_is_refused(copied_run):
+    torch.save({"step": 1}, copied_run / "checkpoint.pt")
+
+    assert "it lacks model, optimizer, sprites_frozen, version" in refusal(copied_run)
+
+
+@pytest.mark.parametrize("made", ["0.0.9", "12.1.0"])
+def test_a_checkpoint_of_another_version_is_refused(copied_run, made):
+    change_checkpoint(copied_run, version=made)
+
+    assert f"was made by celstack {made}, and this is " in refusal(copied_run)
+
+
+def test_a_checkpoint_of_a_version_that_only_mends_faults_is_not(copied_run, monkeypatch):
+    monkeypatch.setattr(openrun, "version", lambda _: "2.3.4")
+    change_checkpoint(copied_run, version="2.3.1")
+
+    open_run(copied_run)
+
+
+def test_weights_of_another_shape_are_refused(small_run):
+    assert refusal(small_run, overrides=["sprites.size=[23, 24]"]).startswith(
+        "RUN: checkpoint.pt does not fit the recipe: sprites.colour is "
+        "[2, 3, 24, 24], not [2, 3, 23, 24]"
+    )
+
+
+def test_weights_that_the_model_has_not_are_refused(small_run):
+    line = refusal(small_run, overrides=["transforms.layer=['position']"])
+
+    assert line.startswith("RUN: checkpoint.pt does not fit the recipe: ")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda model: model.pop("sprites.mask"), "sprites.mask is missing"),
+        (
+            lambda model: model.update(extra=torch.zeros(1)),
+            "extra is not in the recipe's model",
+        ),
+    ],
+)
+def test_missing_and_strange_weights_are_named(copied_run, change, said):
+    model = torch.load(copied_run / "checkpoint.pt", weights_only=True)["model"]
+    change(model)
+    change_checkpoint(copied_run, model=model)
+
+    assert refusal(copied_run) == f"RUN: checkpoint.pt does not fit the recipe: {said}"
