@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import attrs
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from celstack.interfaces.predictor import Prediction
-from celstack.sampling import coverage
+from celstack.sight import Sight, look
 from celstack.softclip import softclip
-from celstack.windows import look_through, repeat
+from celstack.windows import Windows
 
 if TYPE_CHECKING:
     from celstack.model import Decomposer
@@ -20,15 +21,19 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False)
 class Candidates:
-    """All K sprites as they would look on one layer, at the pixels they can reach.
+    """All K sprites as they would look on one layer, in windows that show all of them.
 
-    ``pixels`` are those of a window around everything the candidates may show; elsewhere
-    all of them are transparent.
+    ``paint`` is colour times alpha. Outside the windows all candidates are transparent.
     """
 
-    pixels: Int[Tensor, "B n"]
-    colour: Float[Tensor, "B K C n"]
-    alpha: Float[Tensor, "B K n"]
+    windows: Windows
+    paint: Float[Tensor, "B K C h w"]
+    alpha: Float[Tensor, "B K h w"]
+
+    def of(self, which: Sequence[int]) -> Candidates:
+        """Return the candidates for some of the images, in this order."""
+        chosen = list(which)
+        return Candidates(self.windows.of(chosen), self.paint[chosen], self.alpha[chosen])
 
 
 @torch.no_grad()
@@ -58,23 +63,22 @@ def _render(
     images = decomposer.sprite_chain.change_pixels(images, of_sprite)
     of_each = of_layer.repeat_interleave(count, dim=0)
     images = decomposer.layer_chain.change_pixels(images, of_each)
-    size = (images.shape[-2], images.shape[-1])
-
-    moves = decomposer.sprite_chain.moves()
-    if not moves:
-        # All sprites of a layer look through the same points: let them be channels.
-        images = images.view(batch, -1, *size)
-
-    def pull(points: Tensor) -> Tensor:
-        points = decomposer.layer_chain.pull(points, of_layer)
-        return (
-            decomposer.sprite_chain.pull(repeat(points, count), of_sprite) if moves else points
-        )
-
-    pixels, points, found = look_through(images, pull, batch, decomposer.canvas)
-    found = found.view(batch, count, -1, pixels.shape[1])
-    alpha = found[:, :, -1]
+    depth = images.shape[1]
+    if not decomposer.sprite_chain.moves():
+        # All sprites of a layer are looked at in the same way: let them be channels.
+        images = images.view(batch, -1, *images.shape[2:])
     if noise is not None:
-        area = coverage(points, size).view(batch, -1, pixels.shape[1])
-        alpha = torch.addcmul(alpha, area, noise.flatten(1)[:, pixels].movedim(0, 1))
-    return Candidates(pixels, found[:, :, :-1], softclip(alpha))
+        images = torch.cat([images, torch.ones_like(images[:, :1])], dim=1)
+    sight = Sight.through(decomposer.layer_chain, of_layer, decomposer.sprite_chain, of_sprite)
+    windows, found = look(images, sight, decomposer.canvas)
+    area = None
+    if noise is not None:
+        found, area = found[:, :-1], found[:, -1]
+    found = found.reshape(batch, count, depth, windows.height, windows.width)
+    alpha = found[:, :, -1]
+    if noise is not None and area is not None:
+        speckle = windows.cut(noise.expand(batch, -1, -1, -1))
+        area = area.view(batch, -1, windows.height, windows.width)
+        alpha = torch.addcmul(alpha, area, speckle)
+    alpha = softclip(alpha)
+    return Candidates(windows, found[:, :, :-1] * alpha[:, :, None], alpha)

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from celstack.homography import chained
 from celstack.interfaces.transform import Transform, Warp
 
 
@@ -64,6 +65,18 @@ class Chain(nn.Module):
             if isinstance(transform, Warp):
                 points = transform.pull(points, own)
         return points
+
+    def matrix(self, params: Float[Tensor, "n P"]) -> Float[Tensor, "n r 3"] | None:
+        """Return the same map as ``pull`` as one matrix, or None if it is not one."""
+        result = torch.eye(2, 3).to(params).expand(len(params), -1, -1)
+        pairs = list(zip(self, self._split(params), strict=True))
+        for transform, own in reversed(pairs):
+            if isinstance(transform, Warp):
+                matrix = transform.matrix(own)
+                if matrix is None:
+                    return None
+                result = chained(matrix, result)
+        return result
 
     def _split(self, params: Float[Tensor, "n P"]) -> Sequence[Tensor]:
         params = params * self.activity.to(params.dtype)

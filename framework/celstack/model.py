@@ -9,16 +9,18 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from celstack.chain import Chain
+from celstack.composite import composite
 from celstack.errors import CelstackError
 from celstack.interfaces.compositor import Compositor
 from celstack.interfaces.predictor import Outline, Prediction, Predictor
 from celstack.interfaces.prototype import Prototype
 from celstack.interfaces.selector import Selector
 from celstack.interfaces.transform import Transform
-from celstack.sampling import canvas_points, coverage, sample
+from celstack.sampling import canvas_points, sample
 from celstack.scene import EMPTY, Rendering, Scene
+from celstack.sight import Sight, look
 from celstack.softclip import softclip
-from celstack.windows import look_through
+from celstack.windows import Windows
 
 
 class Decomposer(nn.Module):
@@ -107,48 +109,54 @@ class Decomposer(nn.Module):
         return None if self.sprites_frozen else self.selector.empty_cost
 
     def render(self, scene: Scene, noise: Float[Tensor, "K H W"] | None = None) -> Rendering:
-        """Make the images of these scenes."""
-        batch, layers = scene.sprite.shape
-        shown = self.show(
-            scene.sprite.flatten(),
-            scene.sprite_params.flatten(0, 1),
-            scene.layer_params.flatten(0, 1),
-            noise,
-        )
-        stack = shown.view(batch, layers, *shown.shape[1:])
+        """Make the images of these scenes, and all that they are made of."""
+        windows, colour, alpha = self.show(scene, noise)
+        shown = torch.cat([colour, alpha[:, None]], dim=1)
+        stack = windows.spread(shown).unflatten(0, scene.sprite.shape)
         backdrop = self.render_backdrop(scene)
         image, visible = self.compositor.compose(stack, backdrop, scene.occlusion)
         return Rendering(image, stack, backdrop, visible)
 
+    def reconstruct(
+        self, scene: Scene, noise: Float[Tensor, "K H W"] | None = None
+    ) -> Float[Tensor, "B C H W"]:
+        """Make the images of these scenes and nothing else: all that learning needs."""
+        windows, colour, alpha = self.show(scene, noise)
+        batch, layers = shape = scene.sprite.shape
+        return composite(
+            colour.unflatten(0, shape),
+            alpha.unflatten(0, shape),
+            self.render_backdrop(scene),
+            scene.occlusion,
+            [windows.of(range(layer, batch * layers, layers)) for layer in range(layers)],
+        )
+
     def show(
-        self,
-        sprite: Int[Tensor, " n"],
-        sprite_params: Float[Tensor, "n P"],
-        layer_params: Float[Tensor, "n Q"],
-        noise: Float[Tensor, "K H W"] | None,
-    ) -> Float[Tensor, "n D H W"]:
-        """Put each sprite on a canvas of its own (Eq. 3); EMPTY leaves it transparent."""
+        self, scene: Scene, noise: Float[Tensor, "K H W"] | None
+    ) -> tuple[Windows, Float[Tensor, "n C h w"], Float[Tensor, "n h w"]]:
+        """Put each layer's sprite on a canvas of its own (Eq. 3); EMPTY is transparent.
+
+        Layers of an image follow one another. Only windows are returned, in colour and
+        alpha: nothing of a sprite is outside.
+        """
+        sprite = scene.sprite.flatten()
+        of_sprite, of_layer = (
+            params.flatten(0, 1) for params in (scene.sprite_params, scene.layer_params)
+        )
         kinds = sprite.clamp_min(0)
         # Not images[kinds]: its gradient is summed in an order that threads decide.
         images = self.sprite_images().index_select(0, kinds)
-        images = self.sprite_chain.change_pixels(images, sprite_params)
-        images = self.layer_chain.change_pixels(images, layer_params)
-
-        def pull(points: Tensor) -> Tensor:
-            points = self.layer_chain.pull(points, layer_params)
-            return self.sprite_chain.pull(points, sprite_params)
-
-        pixels, points, found = look_through(images, pull, len(sprite), self.canvas)
-        colour, alpha = found[:, :-1], found[:, -1:]
+        images = self.sprite_chain.change_pixels(images, of_sprite)
+        images = self.layer_chain.change_pixels(images, of_layer)
+        # Noise is where the sprite is: ones are looked up along with it.
+        images = torch.cat([images, torch.ones_like(images[:, :1])], dim=1)
+        sight = Sight.through(self.layer_chain, of_layer, self.sprite_chain, of_sprite)
+        windows, found = look(images, sight, self.canvas)
+        colour, alpha, area = found.split([self.channels, 1, 1], dim=1)
         if noise is not None:
-            speckle = noise.flatten(1)[kinds].gather(1, pixels)
-            size = (images.shape[-2], images.shape[-1])
-            alpha = alpha + (coverage(points, size) * speckle)[:, None]
-        alpha = softclip(alpha) * (sprite != EMPTY).to(alpha.dtype)[:, None, None]
-        shown = torch.cat([colour, alpha], dim=1)
-        canvas = shown.new_zeros(*shown.shape[:2], self.canvas[0] * self.canvas[1])
-        shown = canvas.scatter(2, pixels[:, None].expand(-1, shown.shape[1], -1), shown)
-        return shown.unflatten(2, self.canvas)
+            alpha = torch.addcmul(alpha, area, windows.cut(noise[:, None], kinds))
+        alpha = softclip(alpha[:, 0]) * (sprite != EMPTY).to(alpha.dtype)[:, None, None]
+        return windows, colour, alpha
 
     def sprite_images(self) -> Float[Tensor, "K D h w"]:
         """Return the sprites, without gradients while they are frozen."""
@@ -177,6 +185,8 @@ class Decomposer(nn.Module):
         assert self.backgrounds is not None
         images = self.backgrounds.images().index_select(0, which)
         images = self.background_chain.change_pixels(images, params)
+        if not self.background_chain.moves() and images.shape[-2:] == self.canvas:
+            return images[:, :-1]
         points = canvas_points(*self.canvas, like=images).expand(len(images), -1, -1)
         points = self.background_chain.pull(points, params)
         return sample(images, points, self.canvas, outside="border")[:, :-1]

@@ -6,7 +6,7 @@ import attrs
 from jaxtyping import Float
 from torch import Tensor
 
-from celstack.scene import EMPTY, Rendering, Scene
+from celstack.scene import EMPTY, Scene
 
 
 @attrs.frozen(eq=False)
@@ -42,8 +42,11 @@ def squared_error(
 
 
 def objective(
-    images: Float[Tensor, "B C H W"], scene: Scene, rendering: Rendering, empty_cost: float
+    images: Float[Tensor, "B C H W"],
+    scene: Scene,
+    reconstructions: Float[Tensor, "B C H W"],
+    empty_cost: float,
 ) -> Loss:
-    """Judge scenes and their renderings."""
+    """Judge scenes and the images they make."""
     filled = (scene.sprite != EMPTY).sum(1).to(images.dtype)
-    return Loss(squared_error(images, rendering.image).mean(), empty_cost * filled.mean())
+    return Loss(squared_error(images, reconstructions).mean(), empty_cost * filled.mean())

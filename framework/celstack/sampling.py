@@ -54,12 +54,6 @@ def sample(
     return look_up(images, points, outside).unflatten(2, canvas)
 
 
-def coverage(points: Float[Tensor, "n m 2"], size: tuple[int, int]) -> Float[Tensor, "n m"]:
-    """Return how much of each point lies inside an image of this size."""
-    ones = points.new_ones(1, 1, *size).expand(len(points), -1, -1, -1)
-    return look_up(ones, points, "zeros")[:, 0]
-
-
 def sees(points: Float[Tensor, "n m 2"], size: tuple[int, int]) -> Bool[Tensor, "n m"]:
     """Tell which points find anything at all in an image of this size."""
     return (points.abs() < _limit(points, size)).all(-1)

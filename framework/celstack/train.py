@@ -17,6 +17,7 @@ from celstack.errors import one_line
 from celstack.evaluate import score, to_device
 from celstack.keeper import Keeper
 from celstack.loader import shuffled
+from celstack.memory import keep_memory
 from celstack.model import Decomposer
 from celstack.objective import Loss, objective
 from celstack.optimizer import build_optimizer, set_rates
@@ -48,6 +49,7 @@ def run(
     Without a directory nothing is written; a folder's name stands for a new directory in it.
     """
     demand_sense(assembly)
+    keep_memory()
     decomposer = start(assembly).to(find_device(device)).train()
     if isinstance(directory, str | Path):
         directory = RunDirectory.create(Path(directory), assembly.dataset.name, assembly.seed)
@@ -146,8 +148,8 @@ def take_step(
     """Explain a batch, compare, learn. A loss that is not a number teaches nothing."""
     noise = decomposer.draw_noise(mask_noise)
     scene = decomposer.explain(images, noise)
-    rendering = decomposer.render(scene, noise)
-    loss = objective(images, scene, rendering, decomposer.price or 0.0)
+    again = decomposer.reconstruct(scene, noise)
+    loss = objective(images, scene, again, decomposer.price or 0.0)
     # Asking an accelerator would make it wait; there the log finds out, a little later.
     if images.device.type != "cpu" or torch.isfinite(loss.total):
         optimizer.zero_grad()

@@ -6,122 +6,129 @@ none of them reaches there, need not be computed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
+import attrs
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from celstack.sampling import canvas_points, look_up, sees, sees_within
-
-Pull = Callable[[Tensor], Tensor]
-"""From points (g, m, 2) of g canvases to points (k, m, 2) of k sprites, k a multiple of g."""
-CELLS = 32
-"""Canvases are searched in about as many cells along their shorter side."""
-SLACK = 0.25
-"""How much further than its corners a cell may look, as a share of its own extent."""
+from celstack.sampling import extent
 
 
-@torch.no_grad()
-def find_windows(
-    pull: Pull, canvases: int, canvas: tuple[int, int], size: tuple[int, int], like: Tensor
-) -> Int[Tensor, "g w"]:
-    """Return the pixels of a window on each canvas, all windows of one size.
+@attrs.frozen(eq=False)
+class Windows:
+    """A rectangle on each of n canvases, all rectangles of one size."""
 
-    ``pull`` says where points of the canvases look in sprites of this size; it may answer
-    for several sprites to a canvas, one after the other, which then share its window.
+    canvas: tuple[int, int]
+    height: int
+    width: int
+    tops: list[int]
+    lefts: list[int]
+
+    @classmethod
+    def whole(cls, canvas: tuple[int, int], count: int) -> Windows:
+        """Return windows that are all of their canvases."""
+        return cls(canvas, *canvas, [0] * count, [0] * count)
+
+    def __len__(self) -> int:
+        return len(self.tops)
+
+    @property
+    def are_whole(self) -> bool:
+        """Tell whether nothing lies outside."""
+        return (self.height, self.width) == self.canvas
+
+    def of(self, which: Sequence[int]) -> Windows:
+        """Return the windows of some of the canvases, in this order."""
+        tops, lefts = [self.tops[n] for n in which], [self.lefts[n] for n in which]
+        return attrs.evolve(self, tops=tops, lefts=lefts)
+
+    def views(
+        self, maps: Float[Tensor, "k *m H W"], which: Sequence[int] | None = None
+    ) -> list[Float[Tensor, "*m h w"]]:
+        """Return a view of each window; what is written into it is written into the maps.
+
+        Window n is one of map n, or of map ``which[n]``.
+        """
+        size = (*maps.shape[1:-2], self.height, self.width)
+        first, *strides = maps.stride()
+        down, across = strides[-2:]
+        numbers = range(len(self)) if which is None else which
+        starts = (
+            maps.storage_offset() + number * first + top * down + left * across
+            for number, top, left in zip(numbers, self.tops, self.lefts, strict=True)
+        )
+        # As many slices would take longer than what is done with them.
+        return [maps.as_strided(size, strides, start) for start in starts]
+
+    def cut(
+        self, maps: Float[Tensor, "k *m H W"], which: Int[Tensor, " n"] | None = None
+    ) -> Float[Tensor, "n *m h w"]:
+        """Return what is in the windows; the maps themselves if nothing is outside."""
+        if self.are_whole:
+            return maps if which is None else maps[which]
+        # Rows of a window lie together in memory: much faster than looking up pixels.
+        return torch.stack(self.views(maps, None if which is None else which.tolist()))
+
+    def paste(self, maps: Float[Tensor, "n *m H W"], inside: Float[Tensor, "n *m h w"]) -> None:
+        """Write into the windows."""
+        for view, values in zip(self.views(maps), inside, strict=True):
+            view.copy_(values)
+
+    def add(self, maps: Float[Tensor, "n *m H W"], inside: Float[Tensor, "n *m h w"]) -> None:
+        """Add to what is in the windows."""
+        for view, values in zip(self.views(maps), inside, strict=True):
+            view.add_(values)
+
+    def multiply(
+        self, maps: Float[Tensor, "n *m H W"], inside: Float[Tensor, "n *m h w"]
+    ) -> None:
+        """Multiply what is in the windows."""
+        for view, values in zip(self.views(maps), inside, strict=True):
+            view.mul_(values)
+
+    def spread(self, inside: Float[Tensor, "n D h w"]) -> Float[Tensor, "n D H W"]:
+        """Lay what is in the windows out on canvases that are empty elsewhere."""
+        if self.are_whole:
+            return inside
+        down = torch.tensor(self.tops)[:, None] + torch.arange(self.height)
+        across = torch.tensor(self.lefts)[:, None] + torch.arange(self.width)
+        pixels = (down[:, :, None] * self.canvas[1] + across[:, None]).flatten(1)
+        empty = inside.new_zeros(*inside.shape[:2], self.canvas[0] * self.canvas[1])
+        index = pixels[:, None].expand(-1, inside.shape[1], -1)
+        return empty.scatter(2, index, inside.flatten(2)).unflatten(2, self.canvas)
+
+    def coordinates(self, like: Tensor) -> tuple[Float[Tensor, "n w"], Float[Tensor, "n h"]]:
+        """Return x of the windows' columns and y of their rows (``celstack.sampling``)."""
+        reach_x, reach_y = extent(*self.canvas)
+        x = self._line(self.lefts, self.width, self.canvas[1], reach_x, like)
+        y = self._line(self.tops, self.height, self.canvas[0], reach_y, like)
+        return x, y
+
+    def _line(
+        self, starts: list[int], length: int, whole: int, reach: float, like: Tensor
+    ) -> Float[Tensor, "n l"]:
+        line = ((torch.arange(whole).to(like) + 0.5) * (2 / whole) - 1) * reach
+        if length == whole:
+            return line.expand(len(starts), -1)
+        return torch.stack([line[start : start + length] for start in starts])
+
+
+def around(
+    low: Float[Tensor, "n 2"], high: Float[Tensor, "n 2"], canvas: tuple[int, int]
+) -> Windows:
+    """Return windows that hold all pixels between these (x, y), counted in pixels.
+
+    A box may reach outside its canvas, or lie there. Sides that are not numbers know no
+    bounds: such a box holds everything.
     """
     height, width = canvas
-    if like.device.type != "cpu":
-        # The size of a window would have to come back from the device; use all pixels.
-        return torch.arange(height * width, device=like.device).expand(canvases, -1)
-    points = canvas_points(height, width, like).view(height, width, 2)
-    step = max(1, min(canvas) // CELLS)
-    rows, columns = _lattice(height, step), _lattice(width, step)
-    pulled = pull(points[rows][:, columns].flatten(0, 1).expand(canvases, -1, -1))
-    pulled = pulled.view(-1, len(rows), len(columns), 2)
-    if step == 1:
-        seen = sees(pulled.flatten(1, 2), size).view(pulled.shape[:3])
-    else:
-        seen = _cells_seen(pulled, size)
-    seen = seen.view(canvases, -1, *seen.shape[1:]).any(1)
-    return _pixels(seen, rows, columns, canvas)
-
-
-def look_through(
-    images: Float[Tensor, "k D h w"],
-    pull: Pull,
-    canvases: int,
-    canvas: tuple[int, int],
-) -> tuple[Int[Tensor, "g m"], Float[Tensor, "k m 2"], Float[Tensor, "k D m"]]:
-    """Look sprites up where they can be seen: return the windows, the points, what is there."""
-    size = (images.shape[-2], images.shape[-1])
-    pixels = find_windows(pull, canvases, canvas, size, like=images)
-    points = pull(points_at(canvas_points(*canvas, like=images), pixels))
-    return pixels, points, look_up(images, points, "zeros")
-
-
-def points_at(
-    everywhere: Float[Tensor, "m 2"], pixels: Int[Tensor, "g w"]
-) -> Float[Tensor, "g w 2"]:
-    """Return the canvas points of windows; one copy for all where these are whole canvases."""
-    if pixels.shape[1] == len(everywhere):
-        return everywhere.expand(len(pixels), -1, -1)
-    return everywhere[pixels]
-
-
-def repeat(points: Float[Tensor, "n m 2"], times: int) -> Float[Tensor, "k m 2"]:
-    """Repeat each canvas's points; canvases that share one copy go on sharing it."""
-    if points.stride(0) == 0:
-        return points[:1].expand(len(points) * times, -1, -1)
-    return points.repeat_interleave(times, dim=0)
-
-
-def _lattice(length: int, step: int) -> Int[Tensor, " n"]:
-    return torch.cat([torch.arange(0, length - 1, step), torch.tensor([length - 1])])
-
-
-def _cells_seen(
-    corners: Float[Tensor, "n r c 2"], size: tuple[int, int]
-) -> Bool[Tensor, "n r-1 c-1"]:
-    """Tell which cells may see the sprite. Warps are smooth: a cell looks near its corners."""
-    low, high = corners, corners
-    for axis in (1, 2):
-        first, second = (
-            low.narrow(axis, 0, low.shape[axis] - 1),
-            low.narrow(axis, 1, low.shape[axis] - 1),
-        )
-        low = torch.minimum(first, second)
-        first, second = (
-            high.narrow(axis, 0, high.shape[axis] - 1),
-            high.narrow(axis, 1, high.shape[axis] - 1),
-        )
-        high = torch.maximum(first, second)
-    slack = SLACK * (high - low)
-    seen = sees_within((low - slack).flatten(1, 2), (high + slack).flatten(1, 2), size)
-    return seen.view(low.shape[:3])
-
-
-def _pixels(
-    seen: Bool[Tensor, "g r c"],
-    rows: Int[Tensor, " R"],
-    columns: Int[Tensor, " C"],
-    canvas: tuple[int, int],
-) -> Int[Tensor, "g w"]:
-    top, height = _span(seen.any(2), rows, canvas[0])
-    left, width = _span(seen.any(1), columns, canvas[1])
-    down = top[:, None] + torch.arange(height)
-    across = left[:, None] + torch.arange(width)
-    return (down[:, :, None] * canvas[1] + across[:, None]).flatten(1)
-
-
-def _span(
-    seen: Bool[Tensor, "g r"], lattice: Int[Tensor, " R"], length: int
-) -> tuple[Int[Tensor, " g"], int]:
-    """Return where the seen part of each line begins, and how long the longest part is."""
-    flags = seen.to(torch.uint8)
-    first, last = flags.argmax(1), seen.shape[1] - 1 - flags.flip(1).argmax(1)
-    # A cell ends where the next begins; the last one, where the line does.
-    begin, end = lattice[first], lattice[last + len(lattice) - seen.shape[1]]
-    longest = int(torch.where(seen.any(1), end - begin + 1, 1).max())
-    return begin.clamp_max(length - longest), longest
+    size = low.new_tensor([width, height])
+    first = torch.nan_to_num(low.ceil(), nan=0.0).clamp_min(0)
+    last = torch.nan_to_num(high.floor(), nan=torch.inf, posinf=torch.inf)
+    last = torch.minimum(last, size - 1)
+    longest = (last - first + 1).amax(0).clamp_min(1)
+    first = torch.minimum(first, size - longest)
+    (lefts, tops), (across, down) = first.long().T.tolist(), longest.long().tolist()
+    return Windows(canvas, down, across, tops, lefts)

@@ -5,7 +5,9 @@
 Prints, for the paper's models at the paper's batch sizes, the time of a whole training step
 divided by that of the encoder's own forward and backward pass, measured alternately; how the
 choice of sprites grows with sprites and layers; and the peak memory of a step with few and
-many sprites (Linux only). Images are noise and transforms are at rest: only sizes matter.
+many sprites (Linux only). Layers are spread over the canvas, and images are what the model
+itself makes of random sprites there: no layer stays empty, and greedy selection needs a second
+sweep, as it does in the middle of a training run.
 """
 
 import subprocess
@@ -19,6 +21,7 @@ import torch
 
 from celstack.assembly import Training
 from celstack.candidates import render_candidates
+from celstack.memory import keep_memory
 from celstack.model import Decomposer
 from celstack.optimizer import build_optimizer
 from celstack.train import take_step
@@ -99,12 +102,24 @@ MODELS: dict[str, tuple[Callable[[], Decomposer], tuple[int, ...]]] = {
 }
 
 
+@torch.no_grad()
 def ready(model: Decomposer, shape: tuple[int, ...]) -> torch.Tensor:
     torch.manual_seed(0)
-    images = torch.rand(shape)
-    model.prepare(images)
+    model.prepare(torch.rand(shape))
     model.train()
-    return images
+    for sprites in model.sprites.parameters():
+        sprites.copy_(torch.rand_like(sprites))
+    for heads in (model.predictor.layer_heads, model.predictor.sprite_heads):
+        if heads.biases:
+            heads.biases[-1].normal_(std=0.03)
+    if model.layer_chain.moves():
+        model.predictor.layer_heads.biases[-1][..., -2:].uniform_(-1, 1)
+    scene = model.explain(torch.rand(shape))
+    sprite = torch.randint(model.sprites.count, scene.sprite.shape)
+    index = sprite[:, :, None, None].expand(-1, -1, 1, scene.sprite_params.shape[-1])
+    every = model.predict(torch.rand(shape)).sprite_params
+    params = every.gather(2, index).squeeze(2)
+    return model.render(scene.evolve(sprite=sprite, sprite_params=params)).image
 
 
 def seconds(function: Callable[[], object]) -> float:
@@ -143,11 +158,11 @@ def choosing(sprites: int, layers: int, compositor: type, rounds: int) -> tuple[
     with torch.no_grad():
         prediction = model.predict(images)
         occlusion = model.compositor.occlusion(prediction.occlusion_logits, True)
-        backdrops = model.show_backgrounds(prediction.background_params).flatten(3)
+        backdrops = model.show_backgrounds(prediction.background_params)
         candidates = render_candidates(model, prediction, None)
 
         def choose() -> None:
-            model.selector.choose(images.flatten(2), candidates, backdrops, occlusion, None)
+            model.selector.choose(images, candidates, backdrops, occlusion, None)
 
         rendering = min(
             seconds(lambda: render_candidates(model, prediction, None)) for _ in range(rounds)
@@ -197,6 +212,7 @@ def main() -> None:
     if arguments[:1] == ["--memory"]:
         measure_memory(int(arguments[1]))
         return
+    keep_memory()  # as a run does
     rounds = int(arguments.pop(0)) if arguments and arguments[0].isdigit() else 15
     print(
         f"torch {torch.__version__}, {torch.get_num_threads()} threads, "

@@ -1,3 +1,4 @@
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -5,7 +6,14 @@ from torch.autograd import gradcheck
 
 from celstack import Transform, Warp
 from celstack.chain import Chain
+from celstack.homography import whole
 from celstack.sampling import canvas_points, sample
+from celstack_kit.transforms.affine import Affine
+from celstack_kit.transforms.color import Color
+from celstack_kit.transforms.position import Position
+from celstack_kit.transforms.projective import Projective
+from celstack_kit.transforms.similarity import Similarity
+from celstack_kit.transforms.tps import Tps
 
 
 class Add(Transform):
@@ -170,3 +178,25 @@ def test_gradients_are_true_through_a_chain():
     params = torch.rand(2, 4, dtype=torch.float64, requires_grad=True)
 
     assert gradcheck(chain.pull, (points, params))
+
+
+@pytest.mark.parametrize("kinds", [[], [Position], [Projective, Similarity, Color, Affine],
+                                   [Affine, Projective]])  # fmt: skip
+def test_a_chain_of_matrices_is_one_matrix(kinds):
+    torch.manual_seed(0)
+    chain = prepared(*(kind() for kind in kinds))
+    params = 0.2 * torch.randn(3, chain.num_params)
+    points = torch.rand(3, 5, 2)
+
+    matrix = chain.matrix(params)
+
+    assert matrix.shape[1] == (3 if Projective in kinds else 2)
+    u, v, z = (whole(matrix) @ torch.cat([points, torch.ones(3, 5, 1)], 2).mT).unbind(1)
+    found = torch.stack([u / z, v / z], dim=2)
+    torch.testing.assert_close(found, chain.pull(points, params))
+
+
+def test_a_chain_with_a_bend_is_no_matrix():
+    chain = prepared(Affine(), Tps())
+
+    assert chain.matrix(torch.zeros(1, chain.num_params)) is None

@@ -72,8 +72,8 @@ def naive_loss(model, images, noise, price):
 
 def fast_loss(model, images, noise):
     scene = model.explain(images, noise)
-    rendering = model.render(scene, noise)
-    return objective(images, scene, rendering, model.selector.empty_cost or 0.0).total
+    again = model.reconstruct(scene, noise)
+    return objective(images, scene, again, model.selector.empty_cost or 0.0).total
 
 
 def gradients(model, loss):

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from celstack.objective import Loss, objective, squared_error
-from celstack.scene import EMPTY, Rendering, Scene
+from celstack.scene import EMPTY, Scene
 
 
 def judge(images, rendered, sprite, empty_cost=0.0):
@@ -16,13 +16,7 @@ def judge(images, rendered, sprite, empty_cost=0.0):
         layer_params=torch.zeros(batch, layers, 0),
         occlusion=torch.zeros(batch, layers, layers),
     )
-    rendering = Rendering(
-        image=rendered.requires_grad_(),
-        layers=torch.zeros(batch, layers, 2, *images.shape[2:]),
-        backdrop=torch.zeros_like(images),
-        visible=torch.zeros(batch, layers, *images.shape[2:]),
-    )
-    return objective(images, scene, rendering, empty_cost), rendered
+    return objective(images, scene, rendered.requires_grad_(), empty_cost), rendered
 
 
 def test_the_squared_error_is_a_mean_over_the_values_of_an_image():

@@ -7,10 +7,12 @@ import naive
 from celstack.candidates import Candidates
 from celstack.interfaces.compositor import Compositor
 from celstack.stack import Stack
+from celstack.windows import Windows
 from celstack_kit.compositors.ordered import Ordered
 
 B, L, C, H, W = 3, 4, 2, 3, 5
 N = H * W
+EVERYWHERE = Windows.whole((H, W), B)
 
 
 @pytest.fixture(autouse=True)
@@ -28,13 +30,20 @@ def any_layers():
 
 
 def stacked(layers, backdrop, occlusion, order=range(L)):
-    stack = Stack(backdrop.flatten(2), occlusion)
-    everything = torch.arange(N).expand(B, -1)
+    stack = Stack(backdrop, occlusion)
     stack.begin_sweep()
     for layer in order:
-        colour, alpha = layers[:, layer, :-1].flatten(2), layers[:, layer, -1].flatten(1)
-        stack.put(layer, colour, alpha, everything)
+        put(stack, layer, layers)
     return stack
+
+
+def put(stack, layer, layers):
+    alpha = layers[:, layer, -1]
+    stack.put(layer, layers[:, layer, :-1] * alpha[:, None], alpha, EVERYWHERE)
+
+
+def candidates_of(shown, windows):
+    return Candidates(windows, shown[:, :, :-1] * shown[:, :, -1:], shown[:, :, -1])
 
 
 def test_compose_is_equation_2():
@@ -70,23 +79,21 @@ def test_an_exchanged_layer_gives_the_image_that_equation_2_gives(layer, sweeps)
     (layers, backdrop), occlusion = any_layers(), any_occlusion()
     stack = stacked(layers, backdrop, occlusion)
     if sweeps == 1:
-        stack = Stack(backdrop.flatten(2), occlusion)
+        stack = Stack(backdrop, occlusion)
         layers[:, layer + 1 :] = 0.0
     stack.begin_sweep()
-    everything = torch.arange(N).expand(B, -1)
     for earlier in range(layer):
-        changed = layers[:, earlier]
-        stack.put(earlier, changed[:, :-1].flatten(2), changed[:, -1].flatten(1), everything)
+        put(stack, earlier, layers)
 
-    without, hidden, left = stack.around(layer, everything)
+    without, hidden, left = stack.around(layer, EVERYWHERE)
 
     new = torch.rand(B, C + 1, H, W).double()
-    alpha, colour = new[:, -1:].flatten(2), new[:, :-1].flatten(2)
+    alpha, colour = new[:, -1:], new[:, :-1]
     image = without + alpha * (left[:, None] * colour - hidden)
     layers[:, layer] = new
     for b in range(B):
         expected = naive.composite(layers[b], backdrop[b], occlusion[b])
-        torch.testing.assert_close(image[b].view(C, H, W), expected)
+        torch.testing.assert_close(image[b], expected)
 
 
 def test_gains_are_differences_of_summed_squared_errors():
@@ -94,45 +101,53 @@ def test_gains_are_differences_of_summed_squared_errors():
     images = torch.rand(B, C, H, W).double()
     stack = stacked(layers, backdrop, occlusion)
     stack.begin_sweep()
-    candidates = torch.rand(B, 6, C + 1, N).double()
-    everything = torch.arange(N).expand(B, -1)
+    candidates = torch.rand(B, 6, C + 1, H, W).double()
 
-    shown = Candidates(everything, candidates[:, :, :-1], candidates[:, :, -1])
-    gains = stack.gains(0, images.flatten(2), shown)
+    gains = stack.gains(0, images, candidates_of(candidates, EVERYWHERE))
 
     for b in range(B):
         layers[b, 0] = 0.0
         empty = naive.error(images[b], layers[b], backdrop[b], occlusion[b])
         for k in range(6):
-            layers[b, 0] = candidates[b, k].view(C + 1, H, W)
+            layers[b, 0] = candidates[b, k]
             error = naive.error(images[b], layers[b], backdrop[b], occlusion[b])
             torch.testing.assert_close(gains[b, k], (empty - error) * C * N)
 
 
 def test_a_window_is_as_good_as_the_canvas_where_nothing_is_outside_it():
     (layers, backdrop), occlusion = any_layers(), any_occlusion()
-    images = torch.rand(B, C, N).double()
+    images = torch.rand(B, C, H, W).double()
     stack = stacked(layers, backdrop, occlusion)
     stack.begin_sweep()
-    candidates = torch.zeros(B, 2, C + 1, N).double()
-    window = torch.tensor([[3, 4, 7], [0, 1, 2], [9, 10, 14]])
-    small = torch.rand(B, 2, C + 1, 3).double()
-    candidates.scatter_(3, window[:, None, None].expand(-1, 2, C + 1, -1), small)
-    everything = torch.arange(N).expand(B, -1)
+    small = torch.rand(B, 2, C + 1, 2, 3).double()
+    window = Windows((H, W), 2, 3, tops=[0, 1, 1], lefts=[2, 0, 1])
+    large = window.spread(small.flatten(1, 2)).view(B, 2, C + 1, H, W)
 
-    part = Candidates(window, small[:, :, :-1], small[:, :, -1])
-    windowed = stack.gains(0, images, part)
+    windowed = stack.gains(0, images, candidates_of(small, window))
 
-    all_of_it = Candidates(everything, candidates[:, :, :-1], candidates[:, :, -1])
-    whole = stack.gains(0, images, all_of_it)
+    whole = stack.gains(0, images, candidates_of(large, EVERYWHERE))
     torch.testing.assert_close(windowed, whole)
+
+
+def test_stacks_of_some_images_go_on_as_they_were():
+    (layers, backdrop), occlusion = any_layers(), any_occlusion()
+    images, chosen = torch.rand(B, C, H, W).double(), [2, 0]
+    candidates = candidates_of(torch.rand(B, 2, C + 1, H, W).double(), EVERYWHERE)
+    stack = stacked(layers, backdrop, occlusion)
+    some = stack.of(chosen)
+    for each in (stack, some):
+        each.begin_sweep()
+
+    gains = some.gains(1, images[chosen], candidates.of(chosen))
+
+    torch.testing.assert_close(gains, stack.gains(1, images, candidates)[chosen])
 
 
 def test_the_error_of_a_stack_is_that_of_its_composite():
     (layers, backdrop), occlusion = any_layers(), any_occlusion()
     images = torch.rand(B, C, H, W).double()
 
-    error = stacked(layers, backdrop, occlusion).error(images.flatten(2))
+    error = stacked(layers, backdrop, occlusion).error(images)
 
     for b in range(B):
         expected = naive.error(images[b], layers[b], backdrop[b], occlusion[b]) * C * N

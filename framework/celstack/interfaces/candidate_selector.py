@@ -23,8 +23,7 @@ class CandidateSelector(Selector):
     """A selector for which a predictor has said where every sprite would be on every layer.
 
     Laws:
-        Those of Selector. ``choose`` sees images, candidates and backdrops as lists of
-        pixels, without gradients.
+        Those of Selector. ``choose`` is called without gradients.
     """
 
     def check(self, decomposer: Decomposer) -> None:
@@ -45,9 +44,9 @@ class CandidateSelector(Selector):
         occlusion = decomposer.compositor.occlusion(logits, decomposer.training)
         with torch.no_grad():
             sprite, background = self.choose(
-                images.flatten(2),
+                images,
                 render_candidates(decomposer, prediction, noise),
-                decomposer.show_backgrounds(prediction.background_params).flatten(3),
+                decomposer.show_backgrounds(prediction.background_params),
                 occlusion,
                 self.empty_cost if allow_empty else None,
             )
@@ -57,9 +56,9 @@ class CandidateSelector(Selector):
     @abstractmethod
     def choose(
         self,
-        images: Float[Tensor, "B C N"],
+        images: Float[Tensor, "B C H W"],
         candidates: list[Candidates],
-        backdrops: Float[Tensor, "B M C N"],
+        backdrops: Float[Tensor, "B M C H W"],
         occlusion: Float[Tensor, "B L L"],
         price: float | None,
     ) -> tuple[Int[Tensor, "B L"], Int[Tensor, " B"]]:

@@ -56,7 +56,8 @@ class Warp(Transform):
     (``celstack.sampling``); ``pull`` says where a point of the canvas looks in the sprite.
 
     Laws:
-        Those of Transform; and points do not influence one another.
+        Those of Transform; and points do not influence one another. ``matrix``, where it is
+        given, says the same as ``pull``.
     """
 
     @abstractmethod
@@ -64,6 +65,13 @@ class Warp(Transform):
         self, points: Float[Tensor, "n m 2"], params: Float[Tensor, "n P"]
     ) -> Float[Tensor, "n m 2"]:
         """Return where each point looks."""
+
+    def matrix(self, params: Float[Tensor, "n P"]) -> Float[Tensor, "n r 3"] | None:  # noqa: ARG002
+        """Return the same map as a matrix (``celstack.homography``), or None if it is not one.
+
+        Chains of such warps are multiplied together beforehand, which saves most of the work.
+        """
+        return None
 
     def forward(
         self, images: Float[Tensor, "n D h w"], params: Float[Tensor, "n P"]

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd import gradcheck
 
+from celstack.homography import off_horizon, whole
 from celstack.interfaces.transform import Transform, Warp
 from celstack.sampling import canvas_points
 from celstack.testing.laws import check_unprepared, close, demand, seeded
@@ -108,6 +109,12 @@ def _check_points(warp: Warp, canvas: tuple[int, int]) -> None:
     kept = close(warp.pull(points[:, some], params), pulled[:, some])
     law = "points do not influence one another, but some look elsewhere without the others"
     demand(warp, kept, law)
+    matrix = warp.matrix(params)
+    if matrix is not None:
+        ones = torch.ones_like(points[..., :1])
+        found = torch.cat([points, ones], dim=2) @ whole(matrix).mT
+        same = close(found[..., :2] / off_horizon(found[..., 2:]), pulled)
+        demand(warp, same, "matrix says the same as pull, but points look elsewhere")
 
 
 def _check_gradients(transform: Transform, channels: int) -> None:

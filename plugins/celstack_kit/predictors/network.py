@@ -8,7 +8,7 @@ import torch
 from annotated_types import Ge
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn.functional import relu
+from torch.nn.functional import linear, relu
 
 from celstack import Encoder, Outline, Prediction, Predictor, hookimpl
 
@@ -72,7 +72,7 @@ class Heads(nn.Module):
         for depth, (inputs, outputs) in enumerate(itertools.pairwise(sizes), start=1):
             # torch's own start for linear layers, and zero for the last.
             reach = 0.0 if depth == len(sizes) - 1 else 1 / math.sqrt(inputs)
-            weight = torch.empty(*groups, inputs, outputs).uniform_(-reach, reach)
+            weight = torch.empty(*groups, outputs, inputs).uniform_(-reach, reach)
             self.weights.append(nn.Parameter(weight))
             bias = torch.empty(*groups, outputs).uniform_(-reach, reach)
             self.biases.append(nn.Parameter(bias))
@@ -82,11 +82,12 @@ class Heads(nn.Module):
         count = math.prod(self.groups)
         if not self.weights:
             return features.new_zeros(len(features), *self.groups, self.outputs)
-        values = features.expand(count, -1, -1)
-        for depth, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            values = relu(values) if depth else values
+        # All see the same features: the first layers of all networks are one multiplication.
+        first = linear(features, self.weights[0].flatten(0, -2), self.biases[0].flatten())
+        values = first.unflatten(1, (count, -1)).movedim(1, 0)
+        for weight, bias in zip(self.weights[1:], self.biases[1:], strict=True):
             flat = weight.reshape(count, *weight.shape[-2:])
-            values = torch.baddbmm(bias.reshape(count, 1, -1), values, flat)
+            values = torch.baddbmm(bias.reshape(count, 1, -1), relu(values), flat.mT)
         return values.movedim(0, 1).reshape(len(features), *self.groups, self.outputs)
 
 

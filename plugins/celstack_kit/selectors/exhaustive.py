@@ -51,9 +51,9 @@ class Exhaustive(CandidateSelector):
 
     def choose(
         self,
-        images: Float[Tensor, "B C N"],
+        images: Float[Tensor, "B C H W"],
         candidates: list[Candidates],
-        backdrops: Float[Tensor, "B M C N"],
+        backdrops: Float[Tensor, "B M C H W"],
         occlusion: Float[Tensor, "B L L"],
         price: float | None,
     ) -> tuple[Int[Tensor, "B L"], Int[Tensor, " B"]]:
@@ -87,7 +87,7 @@ class Exhaustive(CandidateSelector):
 
 def _stacked(
     candidates: list[Candidates],
-    backdrop: Float[Tensor, "B C N"],
+    backdrop: Float[Tensor, "B C H W"],
     occlusion: Float[Tensor, "B L L"],
     sprites: tuple[int, ...],
 ) -> Stack:
@@ -96,7 +96,7 @@ def _stacked(
     for layer, sprite in enumerate(sprites):
         if sprite != EMPTY:
             mine = candidates[layer]
-            stack.put(layer, mine.colour[:, sprite], mine.alpha[:, sprite], mine.pixels)
+            stack.put(layer, mine.paint[:, sprite], mine.alpha[:, sprite], mine.windows)
     return stack
 
 

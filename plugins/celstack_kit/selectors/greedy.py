@@ -28,47 +28,69 @@ class Greedy(CandidateSelector):
 
     def choose(
         self,
-        images: Float[Tensor, "B C N"],
+        images: Float[Tensor, "B C H W"],
         candidates: list[Candidates],
-        backdrops: Float[Tensor, "B M C N"],
+        backdrops: Float[Tensor, "B M C H W"],
         occlusion: Float[Tensor, "B L L"],
         price: float | None,
     ) -> tuple[Int[Tensor, "B L"], Int[Tensor, " B"]]:
-        """Return the sprite of every layer, and the background."""
+        """Return the sprite of every layer, and the background.
+
+        An image for which a sweep changes nothing is done: no later sweep would.
+        """
         batch, layers = len(images), len(candidates)
-        everyone = torch.arange(batch, device=images.device)
         sprite = torch.full((batch, layers), EMPTY, device=images.device)
-        background = torch.zeros_like(everyone)
+        background = torch.zeros(batch, dtype=torch.int64, device=images.device)
         stack = Stack(backdrops[:, 0], occlusion)
+        moving = torch.arange(batch, device=images.device)
         for _ in range(self.sweeps):
-            before = sprite.clone(), background
+            before = torch.cat([sprite[moving], background[moving, None]], dim=1)
             if backdrops.shape[1] > 1:
-                background = _best_background(images, backdrops, stack)
-                stack.set_backdrop(backdrops[everyone, background])
-            stack.begin_sweep()
-            for layer in range(layers):
-                mine = candidates[layer]
-                saved, best = stack.gains(layer, images, mine).max(1)
-                filled = torch.ones_like(best, dtype=torch.bool)
-                if price is not None:
-                    filled = saved > price * images[0].numel()
-                sprite[:, layer] = torch.where(filled, best, EMPTY)
-                alpha = mine.alpha[everyone, best] * filled[:, None]
-                stack.put(layer, mine.colour[everyone, best], alpha, mine.pixels)
+                background[moving] = _best_background(images, backdrops, stack)
+                everyone = torch.arange(len(images), device=images.device)
+                stack.set_backdrop(backdrops[everyone, background[moving]])
+            sprite[moving] = self._sweep(images, candidates, stack, price)
             # Asking costs a round trip to an accelerator, where sweeps are cheap.
-            if images.device.type == "cpu" and all(
-                map(torch.equal, before, (sprite, background))
-            ):
-                break
+            if images.device.type == "cpu":
+                after = torch.cat([sprite[moving], background[moving, None]], dim=1)
+                still = (after != before).any(1).nonzero()[:, 0].tolist()
+                if not still:
+                    break
+                if len(still) < len(moving):
+                    moving, stack = moving[still], stack.of(still)
+                    images, backdrops = images[still], backdrops[still]
+                    candidates = [mine.of(still) for mine in candidates]
         return sprite, background
+
+    def _sweep(
+        self,
+        images: Float[Tensor, "B C H W"],
+        candidates: list[Candidates],
+        stack: Stack,
+        price: float | None,
+    ) -> Int[Tensor, "B L"]:
+        everyone = torch.arange(len(images), device=images.device)
+        chosen = []
+        stack.begin_sweep()
+        for layer, mine in enumerate(candidates):
+            saved, best = stack.gains(layer, images, mine).max(1)
+            alpha, paint = mine.alpha[everyone, best], mine.paint[everyone, best]
+            if price is not None:
+                filled = saved > price * images[0].numel()
+                best = torch.where(filled, best, EMPTY)
+                alpha = alpha * filled[:, None, None]
+                paint = paint * filled[:, None, None, None]
+            stack.put(layer, paint, alpha, mine.windows)
+            chosen.append(best)
+        return torch.stack(chosen, dim=1)
 
 
 def _best_background(
-    images: Float[Tensor, "B C N"], backdrops: Float[Tensor, "B M C N"], stack: Stack
+    images: Float[Tensor, "B C H W"], backdrops: Float[Tensor, "B M C H W"], stack: Stack
 ) -> Int[Tensor, " B"]:
     layers, shows = stack.uncovered()
     errors = (images - layers)[:, None] - shows[:, None, None] * backdrops
-    return errors.square().sum((2, 3)).argmin(1)
+    return errors.square().sum((2, 3, 4)).argmin(1)
 
 
 @hookimpl

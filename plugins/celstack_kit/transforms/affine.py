@@ -1,5 +1,6 @@
 """Affine: turn, stretch, shear and shift a sprite."""
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -24,6 +25,10 @@ class Affine(Warp):
         matrix = params.view(-1, 2, 3)
         # Points are rows, so the matrix stands transposed on their right.
         return points + points @ matrix[:, :, :2].mT + matrix[:, None, :, 2]
+
+    def matrix(self, params: Float[Tensor, "n 6"]) -> Float[Tensor, "n 2 3"]:
+        """Return the same map as a matrix."""
+        return params.view(-1, 2, 3) + torch.eye(2, 3).to(params)
 
 
 @hookimpl

@@ -26,8 +26,9 @@ class Color(Transform):
     ) -> Float[Tensor, "n D h w"]:
         """Scale and shift the colours."""
         gain, offset = params[:, :, None, None].chunk(2, dim=1)
-        colours = softclip(torch.addcmul(offset, images[:, :-1], 1 + gain))
-        return torch.cat([colours, images[:, -1:]], dim=1)
+        colours, alpha = images.split([images.shape[1] - 1, 1], dim=1)
+        colours = softclip(torch.addcmul(offset, colours, 1 + gain))
+        return torch.cat([colours, alpha], dim=1)
 
 
 @hookimpl

@@ -1,5 +1,6 @@
 """Position: put a sprite somewhere on the canvas, smaller than the canvas."""
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -25,6 +26,12 @@ class Position(Warp):
         """Look from the canvas into the sprite."""
         shrink = 1 + softexp(params[:, :1])
         return points * shrink[:, None] + params[:, None, 1:]
+
+    def matrix(self, params: Float[Tensor, "n 3"]) -> Float[Tensor, "n 2 3"]:
+        """Return the same map as a matrix."""
+        shrink = 1 + softexp(params[:, 0])
+        scale = torch.diag_embed(torch.stack([shrink, shrink], dim=1))
+        return torch.cat([scale, params[:, 1:, None]], dim=2)
 
 
 @hookimpl

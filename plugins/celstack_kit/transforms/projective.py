@@ -5,8 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from celstack import Warp, hookimpl
-
-NEAREST = 1e-3
+from celstack.homography import off_horizon
 
 
 class Projective(Warp):
@@ -26,11 +25,11 @@ class Projective(Warp):
         beta = params.view(-1, 3, 3)
         columns = points.mT
         moved = beta[:, :, :2] @ columns + beta[:, :, 2:]
-        depth = 1 + moved[:, 2:]
-        # Points of the horizon look at infinity. A depth kept off zero, on its own side,
-        # makes that a thousand half sprites away: far outside, and no NaN in a gradient.
-        depth = torch.where(depth < 0, depth.clamp_max(-NEAREST), depth.clamp_min(NEAREST))
-        return ((columns + moved[:, :2]) / depth).mT
+        return ((columns + moved[:, :2]) / off_horizon(1 + moved[:, 2:])).mT
+
+    def matrix(self, params: Float[Tensor, "n 9"]) -> Float[Tensor, "n 3 3"]:
+        """Return the same map as a matrix."""
+        return params.view(-1, 3, 3) + torch.eye(3).to(params)
 
 
 @hookimpl

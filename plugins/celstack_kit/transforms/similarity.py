@@ -28,6 +28,13 @@ class Similarity(Warp):
         shrink = softexp(-log_scale)[:, None, None]
         return shrink * ((points - shift[:, None]) @ turn)
 
+    def matrix(self, params: Float[Tensor, "n 4"]) -> Float[Tensor, "n 2 3"]:
+        """Return the same map as a matrix."""
+        cos, sin = params[:, 1].cos(), params[:, 1].sin()
+        back = torch.stack([cos, sin, -sin, cos], dim=-1).view(-1, 2, 2)
+        back = softexp(-params[:, 0])[:, None, None] * back
+        return torch.cat([back, -back @ params[:, 2:, None]], dim=2)
+
 
 @hookimpl
 def celstack_transforms() -> dict[str, type[Similarity]]:

@@ -29,7 +29,7 @@ def test_batched_heads_are_separate_networks():
             pairs = zip(heads.weights, heads.biases, strict=True)
             for depth, (weight, bias) in enumerate(pairs):
                 values = relu(values) if depth else values
-                values = linear(values, weight[layer, sprite].T, bias[layer, sprite])
+                values = linear(values, weight[layer, sprite], bias[layer, sprite])
             torch.testing.assert_close(together[:, layer, sprite], values)
 
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import naive
 from celstack.candidates import Candidates
+from celstack.windows import Windows
 from celstack_kit.selectors.exhaustive import Exhaustive
 from celstack_kit.selectors.greedy import Greedy
 
@@ -24,17 +25,17 @@ class Problem:
         lower = torch.rand(images, layers, layers).double().tril(-1)
         self.occlusion = lower + (1 - lower.mT).triu(1)
         self.shown = shown
-        flat = shown.flatten(4)
-        pixels = torch.arange(height * width).expand(images, -1)
+        everything = Windows.whole((height, width), images)
         self.candidates = [
-            Candidates(pixels, layer[:, :, :-1], layer[:, :, -1]) for layer in flat.unbind(1)
+            Candidates(everything, layer[:, :, :-1] * layer[:, :, -1:], layer[:, :, -1])
+            for layer in shown.unbind(1)
         ]
 
     def choose(self, selector, price):
         sprite, background = selector.choose(
-            self.images.flatten(2),
+            self.images,
             self.candidates,
-            self.backdrops.flatten(3),
+            self.backdrops,
             self.occlusion,
             price,
         )
