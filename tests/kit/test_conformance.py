@@ -26,6 +26,7 @@ WAYS: dict[str, list[dict[str, Callable[[], Any]]]] = {
         {"layers": lambda: 4, "ordering": lambda: True},
     ],
     "compositor-ordered": [{"layers": lambda: 1}, {"layers": lambda: 3}],
+    "dataset-clevr6": [{"count": lambda: 2, "test_count": lambda: 1, "samples": lambda: 4}],
     "dataset-gtsrb8": [
         {"root": lambda: published.as_zip(published.sign_files())},
         {"root": lambda: published.as_folder(published.sign_files())},
@@ -33,6 +34,10 @@ WAYS: dict[str, list[dict[str, Callable[[], Any]]]] = {
     "dataset-image_folder": [
         {"root": published.pictures},
         {"root": published.pictures, "labels": lambda: True, "held_out": lambda: 0.5},
+    ],
+    "dataset-multi_dsprites": [
+        {"count": lambda: 20, "test_count": lambda: 5},
+        {"count": lambda: 9, "test_count": lambda: 1, "objects": lambda: 2},
     ],
     "dataset-svhn": [{"root": lambda: published.digits([1, 10])}],
     "dataset-weizmann_horse": [{"root": lambda: published.as_tar(published.horse_files())}],

@@ -8,12 +8,12 @@ import numpy as np
 from annotated_types import Ge
 from numpy.typing import NDArray
 
-from celstack import CelstackError, hookimpl
+from celstack import CelstackError, Source, hookimpl
 from celstack.errors import shown
 from celstack_kit.datasets.dsprites import NAMES, POSES, SIDE, Drawn, Poses, Published, Shapes
 from celstack_kit.datasets.labelled import Labelled
 from celstack_kit.datasets.scene_records import Record
-from celstack_kit.datasets.scenes import Scenes
+from celstack_kit.datasets.scenes import BUCKET, HOMEPAGE, Scenes
 from celstack_kit.datasets.writer import Writer
 
 CHUNK = 512
@@ -42,6 +42,13 @@ class MultiDsprites(Scenes):
     """
 
     files = ("multi_dsprites_colored_on_grayscale.tfrecords", "multi_dsprites")
+    sources = (
+        Source(
+            f"{BUCKET}/multi_dsprites/multi_dsprites_colored_on_grayscale.tfrecords",
+            licence="see the homepage",
+            homepage=HOMEPAGE,
+        ),
+    )
     record_size = (SIDE, SIDE)
     image_shape = (3, SIDE, SIDE)
 

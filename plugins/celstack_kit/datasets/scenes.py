@@ -19,6 +19,9 @@ from celstack_kit.datasets.stored import Stored, stored
 from celstack_kit.datasets.writer import Writer
 
 Origin = Literal["generated", "records", "folder"]
+BUCKET = "https://storage.googleapis.com/multi-object-datasets"
+HOMEPAGE = "https://github.com/google-deepmind/multi_object_datasets"
+"""Where records of such images are published, and by whom."""
 CHUNK = 256
 """Converted images are written so many at a time."""
 
@@ -128,6 +131,7 @@ class Scenes(Dataset):
         if self.source == "records":
             if self.root is not None and self.root.expanduser().is_file():
                 return self.root.expanduser()
+            remedy = f"'celstack data get {self.name}' fetches it; {remedy}"
             return find(self.name, self.root, [file, f"{folder}/{file}"], remedy)
         names = [f"{folder}/{FOLDERS[0]}"]
         if self.root is not None:

@@ -9,10 +9,10 @@ import numpy as np
 from annotated_types import Ge, Interval
 from numpy.typing import NDArray
 
-from celstack import CelstackError, hookimpl
+from celstack import CelstackError, Source, hookimpl
 from celstack_kit.datasets.labelled import Labelled
 from celstack_kit.datasets.scene_records import Record
-from celstack_kit.datasets.scenes import Scenes
+from celstack_kit.datasets.scenes import BUCKET, HOMEPAGE, Scenes
 from celstack_kit.datasets.writer import Writer
 
 PIECES = {
@@ -57,6 +57,13 @@ class Tetrominoes(Scenes):
     """
 
     files = ("tetrominoes_train.tfrecords", "tetrominoes")
+    sources = (
+        Source(
+            f"{BUCKET}/tetrominoes/tetrominoes_train.tfrecords",
+            licence="see the homepage",
+            homepage=HOMEPAGE,
+        ),
+    )
     record_size = (35, 35)
 
     def __init__(
