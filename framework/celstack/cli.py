@@ -18,6 +18,7 @@ COMMANDS = {
     "data": "list what datasets have and need, and fetch published files",
     "evaluate": "score a run again, from its folder alone",
     "table": "set finished runs side by side with published figures",
+    "look": "draw the images that a recipe would learn from",
     "new-plugin": "write a new plugin package to start from",
 }
 

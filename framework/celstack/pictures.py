@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from PIL import Image
 from torch import Tensor
 
 from celstack.assembly import Assembly
+from celstack.interfaces.dataset import Batch
 from celstack.loader import in_order
 from celstack.model import Decomposer
 
 EXAMPLES = 8
+"""How many images make a row."""
 CHECKER = 4
+LARGEST = 64
+"""Images of a smaller side are enlarged."""
 
 
 def draw_sprites(decomposer: Decomposer) -> list[Image.Image]:
@@ -36,6 +40,30 @@ def draw_examples(decomposer: Decomposer, assembly: Assembly) -> Image.Image:
     layers = layers.view(*rendering.layers.shape[:2], *layers.shape[1:])
     rows = [batch.images, rendering.image.cpu(), *layers.unbind(1)]
     return tile(torch.stack([row.clamp(0, 1) for row in rows], dim=1))
+
+
+def draw_batch(batch: Batch) -> Image.Image:
+    """Draw images, and below each of them its instances and its classes, where known."""
+    rows = [
+        batch.images,
+        *(paint(x) for x in (batch.instances, batch.classes) if x is not None),
+    ]
+    if batch.images.shape[1] == 1:
+        rows = [row.expand(-1, 3, -1, -1) for row in rows]
+    together = torch.stack(rows, dim=1)
+    missing = -len(together) % min(EXAMPLES, len(together))
+    blank = together.new_ones(missing, *together.shape[1:])
+    lines = torch.cat([together, blank]).split(min(EXAMPLES, len(together)))
+    scale = max(1, LARGEST // max(batch.images.shape[-2:]))
+    return tile(torch.cat(lines, dim=1), scale)
+
+
+def paint(labels: Int[Tensor, "B H W"]) -> Float[Tensor, "B 3 H W"]:
+    """Give every label a colour of its own; 0 is black."""
+    # Steps of the golden section never come back to the same hue.
+    turns = labels.double()[:, None] * 0.618 + torch.tensor([0, 1 / 3, 2 / 3])[:, None, None]
+    colours = 0.55 + 0.45 * torch.cos(2 * torch.pi * turns)
+    return torch.where(labels[:, None] > 0, colours, 0.0).float()
 
 
 def on_checkerboard(images: Float[Tensor, "n D h w"]) -> Float[Tensor, "n C h w"]:
