@@ -87,7 +87,7 @@ class Stack:
     ) -> None:
         """Exchange a layer, and go on to those after it in the sweep."""
         self._reach(layer)
-        if self.windows[layer] is not None:
+        if self.windows[layer] not in (None, windows):
             self.paint[layer + 1].zero_()
             self.alpha[:, layer] = 0.0
         self.windows[layer] = windows

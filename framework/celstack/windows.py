@@ -16,7 +16,7 @@ from torch import Tensor
 from celstack.sampling import extent
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen
 class Windows:
     """A rectangle on each of n canvases, all rectangles of one size."""
 

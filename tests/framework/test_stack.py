@@ -152,3 +152,21 @@ def test_the_error_of_a_stack_is_that_of_its_composite():
     for b in range(B):
         expected = naive.error(images[b], layers[b], backdrop[b], occlusion[b]) * C * N
         torch.testing.assert_close(error[b], expected)
+
+
+@pytest.mark.parametrize("where", [(0, 1), (1, 2)])
+def test_a_layer_that_is_exchanged_leaves_nothing_behind(where):
+    (layers, backdrop), occlusion = any_layers(), any_occlusion()
+    small = torch.rand(B, C, 2, 3).double(), torch.rand(B, 2, 3).double()
+    again, once = Stack(backdrop, occlusion), Stack(backdrop, occlusion)
+    for stack in (again, once):
+        stack.begin_sweep()
+    again.put(0, *small, Windows((H, W), 2, 3, tops=[0] * B, lefts=[1] * B))
+    again.begin_sweep()
+
+    new = torch.rand(B, C, 2, 3).double(), torch.rand(B, 2, 3).double()
+    for stack in (again, once):
+        stack.put(0, *new, Windows((H, W), 2, 3, tops=[where[0]] * B, lefts=[where[1]] * B))
+
+    images = torch.rand(B, C, H, W).double()
+    torch.testing.assert_close(again.error(images), once.error(images))
