@@ -156,7 +156,7 @@ def test_the_error_of_a_stack_is_that_of_its_composite():
 
 @pytest.mark.parametrize("where", [(0, 1), (1, 2)])
 def test_a_layer_that_is_exchanged_leaves_nothing_behind(where):
-    (layers, backdrop), occlusion = any_layers(), any_occlusion()
+    (_, backdrop), occlusion = any_layers(), any_occlusion()
     small = torch.rand(B, C, 2, 3).double(), torch.rand(B, 2, 3).double()
     again, once = Stack(backdrop, occlusion), Stack(backdrop, occlusion)
     for stack in (again, once):
