@@ -136,8 +136,9 @@ def _experiment(run: FinishedRun) -> Table:
 
 
 def _data(run: FinishedRun) -> Table:
-    # Where files lie changes nothing in them.
-    return {key: value for key, value in run.recipe["dataset"].items() if key != "root"}
+    # Where published files lie changes nothing in them; other folders hold other images.
+    passed = ("root",) if run.files else ()
+    return {key: value for key, value in run.recipe["dataset"].items() if key not in passed}
 
 
 def _flatten(value: Any, place: str = "") -> dict[str, Any]:

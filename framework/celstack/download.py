@@ -71,8 +71,10 @@ def fetch(source: Source, target: Path, report: Report) -> str:
         with suppress(OSError):
             if not part.stat().st_size:
                 _forget(part)
+        # Before it is released: another command may have it right after.
+        with suppress(OSError):
+            Path(lock.lock_file).unlink()
         lock.release()
-        Path(lock.lock_file).unlink(missing_ok=True)
     return checked
 
 

@@ -28,6 +28,8 @@ class FinishedRun(NamedTuple):
     """The metrics of which 1 is all."""
     images: int
     """How many images the metrics are for."""
+    files: tuple[str, ...]
+    """The published files of the dataset; none where ``root`` is the data itself."""
     loss: float | None
     """The final reconstruction loss of training, mean over the last steps; None if unknown."""
 
@@ -74,7 +76,7 @@ def read_finished(folder: Path) -> FinishedRun:
         )
     recipe = read_resolved(folder)
     judged = folder / "evaluation.json"
-    about = _read_json(judged) if judged.is_file() else {}
+    about = _read_about(judged) if judged.is_file() else {}
     figures = {metric for known in recipe.get("published", {}).values() for metric in known}
     return FinishedRun(
         folder=folder,
@@ -82,7 +84,8 @@ def read_finished(folder: Path) -> FinishedRun:
         metrics=_read_metrics(folder / "metrics.json"),
         # Figures to compare with are in percent, whatever else is known.
         percent=frozenset(about.get("percent", ())) | figures,
-        images=int(about.get("images", recipe.get("evaluation", {}).get("images", 0))),
+        images=about.get("images", recipe.get("evaluation", {}).get("images", 0)),
+        files=tuple(about.get("files", ())),
         loss=final_loss(folder / "log.jsonl"),
     )
 
@@ -111,6 +114,15 @@ def final_loss(log: Path) -> float | None:
         return sum(losses) / len(losses)
     except (OSError, ValueError, TypeError, LookupError):
         return None
+
+
+def _read_about(path: Path) -> dict[str, Any]:
+    found = _read_json(path)
+    kinds = {"images": int, "percent": list, "files": list}
+    odd = [key for key, kind in kinds.items() if not isinstance(found.get(key, kind()), kind)]
+    if odd:
+        raise CelstackError(f"{path}: is damaged: {odd[0]} makes no sense")
+    return found
 
 
 def _read_metrics(path: Path) -> dict[str, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 from zipfile import ZipFile
 
@@ -21,7 +22,14 @@ from celstack.model import Decomposer
 from celstack.recipe import read_recipe
 from celstack.resolve import resolve, signature_of
 
-KEYS = {"version", "step", "sprites_frozen", "model", "optimizer"}
+KEYS = {
+    "version": str,
+    "step": int,
+    "sprites_frozen": bool,
+    "model": dict,
+    "optimizer": dict,
+}
+"""What a checkpoint holds."""
 SAMPLES = 100
 """How many images of noise a model is made from, before it gets its weights."""
 
@@ -68,15 +76,21 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except CelstackError:
         raise
+    except UnpicklingError as error:
+        # Not its own words, which tell how to open it all the same.
+        raise CelstackError(f"{path}: holds something else than weights") from error
     # Files that are cut off or changed fail in many ways.
     except Exception as error:
         raise CelstackError(f"{path}: is damaged: {one_line(error)[:200]}") from error
     here = version("celstack")
-    missing = KEYS - state.keys() if isinstance(state, dict) else KEYS
+    held = state if isinstance(state, dict) else {}
+    missing = [key for key, kind in KEYS.items() if not isinstance(held.get(key), kind)]
+    if not missing and not all(isinstance(one, Tensor) for one in held["model"].values()):
+        missing = ["model"]
     if missing:
         lacks = ", ".join(sorted(missing))
         raise CelstackError(f"{path}: was not made by celstack {here}: it lacks {lacks}")
-    made = str(state["version"])
+    made = state["version"]
     if made.split(".")[:2] != here.split(".")[:2]:
         raise CelstackError(
             f"{path}: was made by celstack {made}, and this is {here}; "
@@ -91,6 +105,7 @@ def _assemble(folder: Path, overrides: Iterable[str], data: str | Path | None) -
     recipe.table.pop("observers", None)
     catalog = Catalog()
     if data is not None:
+        resolve(recipe, catalog)  # so that there is a dataset
         use = recipe.table["dataset"]["use"]
         if "root" not in signature_of(catalog, "dataset", use).names():
             raise CelstackError(f"--data {data}: {use} reads no files, for it takes no root")

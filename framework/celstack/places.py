@@ -12,9 +12,9 @@ def places(root: Path | None) -> list[Path]:
     """List the folders to look in: ``root`` alone, else CELSTACK_DATA and the user's cache."""
     if root is not None:
         # Only there: data from elsewhere would not be what was asked for.
-        return [root.expanduser()]
+        return [_expanded(root, str(root))]
     named = os.environ.get("CELSTACK_DATA")
-    return [*([Path(named).expanduser()] if named else []), cache()]
+    return [*([_expanded(Path(named), f"CELSTACK_DATA: {named}")] if named else []), cache()]
 
 
 def cache() -> Path:
@@ -30,7 +30,16 @@ def cache() -> Path:
 def look(root: Path | None, names: Sequence[str]) -> Path | None:
     """Return the first of these files or folders that is in one of the places."""
     tried = (place / name for place in places(root) for name in names)
-    return next((path for path in tried if path.exists()), None)
+    # Not path.exists(), which fails where a folder may not be looked into.
+    return next((path for path in tried if os.path.exists(path)), None)  # noqa: PTH110
+
+
+def spell_places(root: Path | None) -> str:
+    """List the places for a reader, and say which of them are closed to us."""
+    return ", ".join(
+        f"{place} (which may not be read)" if _closed(place) else str(place)
+        for place in places(root)
+    )
 
 
 def find(dataset: str, root: Path | None, names: Sequence[str], remedy: str = "") -> Path:
@@ -40,9 +49,19 @@ def find(dataset: str, root: Path | None, names: Sequence[str], remedy: str = ""
     """
     found = look(root, names)
     if found is None:
-        tried = ", ".join(str(place) for place in places(root))
         held = "root names the folder" if root else "set root or CELSTACK_DATA to the folder"
         advice = f"{remedy}; {held}" if remedy else held
-        wanted = " or ".join(names)
-        raise CelstackError(f"{dataset}: no {wanted} in {tried}; {advice} that holds it")
+        missing = f"no {' or '.join(names)} in {spell_places(root)}"
+        raise CelstackError(f"{dataset}: {missing}; {advice} that holds it")
     return found
+
+
+def _closed(place: Path) -> bool:
+    return os.path.isdir(place) and not os.access(place, os.R_OK | os.X_OK)  # noqa: PTH112
+
+
+def _expanded(path: Path, said: str) -> Path:
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise CelstackError(f"{said}: nobody here has a home of that name") from error

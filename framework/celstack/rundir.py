@@ -137,11 +137,15 @@ def to_json(value: Any) -> str:
 
 
 def judged_on(assembly: Assembly, scores: Mapping[str, float]) -> dict[str, Any]:
-    """Say what scores were measured on, and in what unit tables show them."""
+    """Say what scores were measured on, and in what unit tables show them.
+
+    ``files`` are the published files of the dataset; without them, ``root`` is the data itself.
+    """
     split, images = assembly.evaluation.split, assembly.evaluation.images
     return {
         "split": split,
         "images": min(images, assembly.dataset.count(split)),
+        "files": list(assembly.dataset.files),
         "percent": percentages(assembly.metrics, scores),
     }
 

@@ -220,7 +220,7 @@ def copied_run(small_run, tmp_path):
 def fake_run(tmp_path):
     """Write what a finished run leaves, as far as tables read it, and return its folder."""
 
-    def make(seed=0, name="mine", loss=0.5, metrics=None, percent=("ari",), **recipe):
+    def make(seed=0, name="mine", loss=0.5, metrics=None, percent=("ari",), files=(), **recipe):
         folder = tmp_path / "runs" / name / f"seed{seed}-{len(list(tmp_path.rglob('seed*')))}"
         folder.mkdir(parents=True)
         table = {
@@ -230,7 +230,7 @@ def fake_run(tmp_path):
             **recipe,
         }
         metrics = metrics or {"ari": 0.5}
-        about = {"split": "test", "images": 64, "percent": list(percent)}
+        about = {"split": "test", "images": 64, "percent": list(percent), "files": list(files)}
         (folder / "resolved.toml").write_text(tomli_w.dumps(table), encoding="utf-8")
         (folder / "metrics.json").write_text(json.dumps(metrics))
         (folder / "evaluation.json").write_text(json.dumps(about))

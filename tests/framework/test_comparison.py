@@ -129,9 +129,18 @@ def test_other_options_make_another_dataset(fake_run):
 def test_the_same_data_elsewhere_is_the_same(table):
     datasets = [{"use": "shapes", "root": root} for root in ("here", "there")]
 
-    rows = table(*({"seed": seed, "dataset": data} for seed, data in enumerate(datasets)))
+    rows = table(*({"dataset": data, "files": ["shapes.zip"]} for data in datasets))
 
     assert [row[:2] for row in rows[1:]] == [["mine", "2"]]
+
+
+def test_other_folders_of_images_are_other_data(fake_run):
+    datasets = [{"use": "shapes", "root": root} for root in ("cats", "dogs")]
+
+    comparisons = compare([read_finished(fake_run(dataset=data)) for data in datasets])
+
+    titles = [comparison.title for comparison in comparisons]
+    assert titles == ["shapes (root = 'cats')", "shapes (root = 'dogs')"]
 
 
 def test_a_run_without_a_number_is_not_forgotten(table):

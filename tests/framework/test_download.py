@@ -455,6 +455,22 @@ def test_two_commands_do_not_write_one_file(put, tmp_path):
     assert line == f"{tmp_path / 'x.bin'}: another command is fetching it"
 
 
+def test_a_lock_is_gone_before_it_is_released(put, tmp_path, monkeypatch):
+    there = []
+    release = FileLock.release
+
+    def watched(lock, force=False):
+        there.append(Path(lock.lock_file).exists())
+        release(lock, force)
+
+    monkeypatch.setattr(FileLock, "release", watched)
+
+    download.fetch(put(), tmp_path / "x.bin", lambda *_: None)
+
+    # Else it might be taken away from the next command, and a third could have one as well.
+    assert not any(there)
+
+
 # What a source declares.
 
 

@@ -207,6 +207,17 @@ def test_nothing_that_is_there_is_touched(tmp_path):
     assert names(tmp_path / "to") == ["old"]
 
 
+def test_a_link_to_nowhere_is_there_already(tmp_path):
+    archive = pack(tmp_path / "x.zip", [("old", b"new")])
+    (tmp_path / "to").mkdir()
+    (tmp_path / "to" / "old").symlink_to(tmp_path / "nowhere")
+
+    with pytest.raises(CelstackError, match="is there already"):
+        unpack(archive, tmp_path / "to")
+
+    assert (tmp_path / "to" / "old").is_symlink()
+
+
 def test_a_disk_without_room_is_seen_before_anything_is_written(tmp_path, monkeypatch):
     usage = type(shutil.disk_usage(tmp_path))(9, 6, 3)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)

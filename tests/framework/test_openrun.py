@@ -139,13 +139,36 @@ def test_a_checkpoint_with_one_bit_of_a_weight_flipped_is_refused(copied_run):
 def test_a_checkpoint_that_would_run_code_is_refused(copied_run):
     torch.save(os.system, copied_run / "checkpoint.pt")
 
-    assert refusal(copied_run).startswith("RUN/checkpoint.pt: is damaged: ")
+    assert refusal(copied_run) == "RUN/checkpoint.pt: holds something else than weights"
 
 
 def test_a_checkpoint_of_somebody_else_is_refused(copied_run):
     torch.save({"step": 1}, copied_run / "checkpoint.pt")
 
     assert "it lacks model, optimizer, sprites_frozen, version" in refusal(copied_run)
+
+
+@pytest.mark.parametrize(
+    ("change", "lacks"),
+    [
+        ({"model": 3}, "model"),
+        ({"model": {"sprites.colour": "red"}}, "model"),
+        ({"step": "many", "sprites_frozen": 1}, "sprites_frozen, step"),
+    ],
+)
+def test_a_checkpoint_of_other_things_under_the_same_names_is_refused(
+    copied_run, change, lacks
+):
+    change_checkpoint(copied_run, **change)
+
+    assert refusal(copied_run).endswith(f": it lacks {lacks}")
+
+
+def test_a_recipe_without_a_dataset_is_refused_whatever_data_is_given(copied_run):
+    (copied_run / "resolved.toml").write_text("seed = 1")
+
+    with pytest.raises(RecipeError, match="dataset"):
+        open_run(copied_run, data="here")
 
 
 @pytest.mark.parametrize("made", ["0.0.9", "12.1.0"])

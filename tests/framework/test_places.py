@@ -1,3 +1,4 @@
+import os
 import sys
 from pathlib import Path
 
@@ -58,6 +59,36 @@ def test_the_error_says_how_to_come_by_what_is_missing(home):
 
     help_ = "'celstack data get signs' fetches it; root names the folder that holds it"
     assert str(missing.value) == f"signs: no x.zip in {home / 'mine'}; {help_}"
+
+
+def test_a_folder_that_may_not_be_read_is_said(home, monkeypatch):
+    locked = home / "data"
+    locked.mkdir()
+    allowed = os.stat
+
+    def stat(path, *arguments, **options):
+        if Path(path).parent == locked:
+            raise PermissionError(13, "Permission denied", str(path))
+        return allowed(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "stat", stat)
+    monkeypatch.setattr(os, "access", lambda path, _: Path(path) != locked)
+
+    with pytest.raises(CelstackError) as missing:
+        find("signs", None, ["x.zip"])
+
+    tried = f"{locked} (which may not be read), {home / 'cache' / 'celstack'}"
+    assert str(missing.value).startswith(f"signs: no x.zip in {tried}; ")
+
+
+def test_the_home_of_nobody_is_said(monkeypatch):
+    monkeypatch.setenv("CELSTACK_DATA", "~nobody-of-that-name/data")
+
+    for root, named in [(None, "CELSTACK_DATA: "), (Path("~nobody-of-that-name/data"), "")]:
+        with pytest.raises(CelstackError) as refused:
+            places(root)
+        text = "~nobody-of-that-name/data: nobody here has a home of that name"
+        assert str(refused.value) == named + text
 
 
 class Stars(Dataset):

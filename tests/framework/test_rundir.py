@@ -190,7 +190,7 @@ def test_what_scores_are_for_is_saved(directory, model):
     directory.save_results(model.decomposer, model.assembly, {"half": 0.5, "plain_metric": 1.0})
 
     about = json.loads((directory.folder / "evaluation.json").read_text())
-    assert about == {"split": "test", "images": 8, "percent": ["half"]}
+    assert about == {"split": "test", "images": 8, "files": [], "percent": ["half"]}
 
 
 def test_a_metric_that_was_not_measured_has_no_scores_either(directory, model):

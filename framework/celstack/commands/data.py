@@ -43,15 +43,16 @@ def list_all() -> None:
     """Say of each dataset what it has; one that is broken costs only itself."""
     from celstack.catalog import Catalog
     from celstack.cli import say
-    from celstack.places import places
+    from celstack.places import spell_places
 
     catalog = Catalog()
+    looked = spell_places(None)
     for plugin in catalog.plugins:
         if plugin.kind == "dataset":
             say(f"{plugin.name} ({plugin.owner})")
             for heading, text in _described(catalog, plugin):
                 say(f"  {heading:<10}{text}")
-    say(f"looked in {', '.join(str(place) for place in places(None))}")
+    say(f"looked in {looked}")
 
 
 def _described(catalog: Catalog, plugin: Plugin) -> list[tuple[str, str]]:
@@ -111,10 +112,11 @@ def get(name: str, to: str | None, files: list[str], unpack: bool) -> None:
         say(f"licence: {licence}")
         if citation:
             say(f"please cite: {citation}")
-    root = None if to is None else Path(to).expanduser()
+    root = None if to is None else Path(to)
+    folder = places(root)[0]
     with Progress() as progress:
         for source in sources:
-            path = _get_one(source, root, places(root)[0], progress)
+            path = _get_one(source, root, folder, progress)
             if unpack and is_archive(source.file):
                 _unpack(path, progress)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from celstack.assembly import Assembly
     from celstack.catalog import Catalog
     from celstack.finished import FinishedRun
     from celstack.resolved import ResolvedRecipe
@@ -93,12 +94,14 @@ def _run(
     """Run one recipe; return its folder and its scores."""
     from celstack.assemble import assemble
     from celstack.device import find_device
-    from celstack.errors import RunFailedError, one_line
+    from celstack.errors import RunFailedError
     from celstack.rundir import RunDirectory
     from celstack.train import run
 
     assembly = assemble(resolved, catalog)
-    find_device(arguments.device)  # a device that is not there must not leave a folder behind
+    # Neither a device nor images that are not there must leave a folder behind.
+    find_device(arguments.device)
+    _find_images(assembly)
     if arguments.quiet:
         loud = [observer for observer in assembly.observers if observer.terminal]
         for observer in loud:
@@ -114,10 +117,26 @@ def _run(
             f"interrupted; {saved if checkpoint.exists() else 'nothing was learned yet'}"
         ) from None
     except OSError as error:
-        where = f"{error.filename}: {error.strerror}" if error.filename else one_line(error)
-        raise RunFailedError(f"the run in {directory.folder} failed: {where}") from error
+        raise RunFailedError(f"the run in {directory.folder} failed: {_say(error)}") from error
     finally:
         directory.close()
+
+
+def _find_images(assembly: Assembly) -> None:
+    """Look for all images that the run needs, or make them: not only once it has learned."""
+    from celstack.errors import RunFailedError
+
+    try:
+        for split in ("train", assembly.evaluation.split):
+            assembly.dataset.count(split)
+    except OSError as error:
+        raise RunFailedError(f"{assembly.dataset.name}: no images: {_say(error)}") from error
+
+
+def _say(error: OSError) -> str:
+    from celstack.errors import one_line
+
+    return f"{error.filename}: {error.strerror}" if error.filename else one_line(error)
 
 
 def _run_seeds(

@@ -119,9 +119,10 @@ class Clevr6(Scenes):
         classes = np.zeros(len(seen), np.uint8)
         for entity in np.flatnonzero(seen):
             kind = (int(codes[0][entity]), int(codes[1][entity]))
+            if kind not in self._kinds and len(self._kinds) == len(CLASSES):
+                text = f"a material and shape beyond {len(CLASSES)} pairs: {kind}"
+                raise CelstackError(text)
             classes[entity] = self._kinds.setdefault(kind, len(self._kinds) + 1)
-        if len(self._kinds) > len(CLASSES):
-            raise CelstackError(f"a material and shape beyond {len(CLASSES)} pairs: {kind}")
         return _cropped(record.label(classes))
 
     def from_folder(self, published: Labelled) -> Labelled | None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
 from collections.abc import Generator, Sequence
 from pathlib import Path
 from zipfile import BadZipFile
@@ -112,7 +113,7 @@ def _wait(path: Path, folder: Path, crew: Sequence["subprocess.Popen[str]"]) -> 
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
             return [kept[name] for name in Labelled._fields]
-    except (OSError, ValueError, KeyError, BadZipFile) as error:
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
         text = "damaged; delete it, and it is rendered again"
         raise CelstackError(f"{path}: {text} ({one_line(error)})") from error
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celstack import CelstackError
+from celstack_kit.datasets.damage import naming
 from celstack_kit.datasets.decode import decode, decode_ids
 from celstack_kit.datasets.labelled import Labelled
 
@@ -53,7 +54,8 @@ def _indices(path: Path) -> list[str]:
 def _numbers(folder: Path) -> set[str]:
     if not folder.is_dir():
         raise CelstackError(f"{folder}: there is no such folder; is this the right layout?")
-    names = (re.fullmatch(r"(\d+)\.png", file.name) for file in folder.iterdir())
+    with naming(folder):
+        names = [re.fullmatch(r"(\d+)\.png", file.name) for file in folder.iterdir()]
     return {name[1] for name in names if name}
 
 

@@ -52,7 +52,8 @@ def record_scenes(
         except CelstackError as error:
             yield CelstackError(f"{name}: {error}")
             continue
-        except ValueError as error:
+        # An infinite number that should be a whole one is an overflow.
+        except (ValueError, OverflowError) as error:
             yield CelstackError(f"{name}: damaged; no tf.train.Example ({error})")
             continue
         if scene is not None:

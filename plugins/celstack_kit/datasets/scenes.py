@@ -1,17 +1,19 @@
 """Scenes: datasets that are generated or read from published files, once, and kept."""
 
+import os
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from celstack import Batch, CelstackError, Dataset
-from celstack.places import find
-from celstack_kit.datasets.damage import LOG
+from celstack import CelstackError
+from celstack.places import find, places
+from celstack_kit.datasets.damage import LOG, naming
+from celstack_kit.datasets.generated import Generated
 from celstack_kit.datasets.labelled import Labelled
 from celstack_kit.datasets.scene_folder import FOLDERS, folder_scenes
 from celstack_kit.datasets.scene_records import Record, record_scenes
@@ -26,7 +28,7 @@ CHUNK = 256
 """Converted images are written so many at a time."""
 
 
-class Scenes(Dataset):
+class Scenes(Generated):
     """Images with the instance and the class of every pixel, in the splits train and test.
 
     A dataset says how it generates a split (``facts``, ``generate``) and what becomes of a
@@ -38,35 +40,24 @@ class Scenes(Dataset):
     are the last ones and ``train`` all before.
     """
 
-    splits = ("train", "test")
-    generated = True
     files: tuple[str, str]
     """The published file of records, and the folder that holds ``images`` and the others."""
     record_size: tuple[int, int]
     """Height and width of the images in the records."""
-    version = 1
-    """Counts up when the same options give other images."""
 
     def __init__(
         self, source: Origin, root: Path | None, count: int, test_count: int, skip_broken: bool
     ) -> None:
+        super().__init__(count, test_count)
+        if root is not None and source == "generated":
+            raise CelstackError('root: only for source = "records" or "folder"')
         self.source, self.root, self.skip_broken = source, root, skip_broken
-        self.counts = {"train": count, "test": test_count}
-        self._made: dict[str, Stored] = {}
 
     def only_generated(self, **changed: bool) -> None:
         """Refuse options that say how to generate images, where none are generated."""
         said = [name for name, is_changed in changed.items() if is_changed]
         if said and self.source != "generated":
             raise CelstackError(f'{" and ".join(said)}: only for source = "generated"')
-
-    @abstractmethod
-    def facts(self) -> Mapping[str, Any]:
-        """Return the options that images depend on, apart from the split and its count."""
-
-    @abstractmethod
-    def generate(self, split: str, writer: Writer) -> None:
-        """Add all images of a split to the writer."""
 
     @abstractmethod
     def from_record(self, record: Record) -> Labelled | None:
@@ -79,25 +70,8 @@ class Scenes(Dataset):
             raise CelstackError(f"it is {height} x {width}, not {self.image_shape[1:]}")
         return published
 
-    def count(self, split: str) -> int:
-        """Return how many images there are; the first time, they are made."""
-        # Made here and not when they are read: readers may be processes without children.
-        return len(self._stored(split))
-
-    def read(self, split: str, indices: Sequence[int]) -> Batch:
-        """Look the images up; the first time, they are made."""
-        return self._stored(split).read(indices)
-
     def _stored(self, split: str) -> Stored:
-        if self.source != "generated":
-            return self._published[split]
-        if split not in self._made:
-            total = self.counts[split]
-            facts = {**self.facts(), "split": split, "count": total, "version": self.version}
-            made = stored(self.name, facts, lambda writer: self.generate(split, writer), total)
-            assert len(made) == total, "as many as were asked for"
-            self._made[split] = made
-        return self._made[split]
+        return super()._stored(split) if self.source == "generated" else self._published[split]
 
     @cached_property
     def _published(self) -> dict[str, Stored]:
@@ -129,8 +103,8 @@ class Scenes(Dataset):
         file, folder = self.files
         remedy = 'source = "generated" makes such images instead'
         if self.source == "records":
-            if self.root is not None and self.root.expanduser().is_file():
-                return self.root.expanduser()
+            if self.root is not None and (named := places(self.root)[0]).is_file():
+                return named
             remedy = f"'celstack data get {self.name}' fetches it; {remedy}"
             return find(self.name, self.root, [file, f"{folder}/{file}"], remedy)
         names = [f"{folder}/{FOLDERS[0]}"]
@@ -167,8 +141,12 @@ class Scenes(Dataset):
 
 
 def _stamp(path: Path) -> list[int]:
-    """Return what changes when a file does."""
+    """Return what changes when a file does, or any file in a folder."""
     if not path.exists():
         return []
-    found = path.stat()
-    return [found.st_size, found.st_mtime_ns]
+    with naming(path):
+        found = [path.stat()]
+        if path.is_dir():
+            with os.scandir(path) as inside:
+                found += [entry.stat(follow_symlinks=False) for entry in inside]
+    return [len(found), sum(f.st_size for f in found), sum(f.st_mtime_ns for f in found)]

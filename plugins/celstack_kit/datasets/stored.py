@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from celstack import Batch, CelstackError
 from celstack.errors import one_line
 from celstack.places import cache
 from celstack_kit.datasets.damage import LOG
-from celstack_kit.datasets.waiting import Waiting
+from celstack_kit.datasets.waiting import PATIENCE, Waiting
 from celstack_kit.datasets.writer import ARRAYS, Pixels, UnwritableError, Writer, writing
 
 FORMAT = 1
@@ -107,7 +107,11 @@ def _keep(
     lock = FileLock(folder.with_name(f"{folder.name}.lock"))
     with writing():
         folder.parent.mkdir(parents=True, exist_ok=True)
-        lock.acquire()
+        try:
+            lock.acquire(timeout=PATIENCE)
+        except Timeout:
+            LOG.warning("%s: another process is making these images; waiting for it", name)
+            lock.acquire()
     try:
         if (found := _look(folder)) is not None:
             return found

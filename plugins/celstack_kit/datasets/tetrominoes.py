@@ -132,8 +132,8 @@ class Tetrominoes(Scenes):
         """Do the same with a folder's masks."""
         if super().from_folder(published) is None:
             return None
-        known = np.unique(published.instances)
-        masks = published.instances == np.arange(known[-1] + 1)[:, None, None]
+        entities = int(published.instances.max()) + 1
+        masks = published.instances == np.arange(entities)[:, None, None]
         return self.from_record(Record(published.image, masks, {}))
 
     def _paint(self, placed: NDArray[np.int64]) -> tuple[NDArray[np.uint8], ...]:

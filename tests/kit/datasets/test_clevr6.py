@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tfrecords
 from PIL import Image
-from tfrecords import scene, write_records
+from tfrecords import example, scene, write_records
 
 from celstack.errors import CelstackError
 from celstack.places import cache
@@ -198,6 +198,26 @@ def test_more_pairs_than_there_are_in_clevr_are_refused(home):
     said = refusal(lambda: opened(path.parent).count("train"))
 
     assert said == f"{path}, record 2: a material and shape beyond 6 pairs: (3, 1)"
+
+
+def test_a_pair_that_is_not_in_clevr_costs_only_its_record(home):
+    kinds = [(material, shape) for material in (1, 2) for shape in (1, 2, 3)]
+    good, odd = message(6, kinds=kinds), message(3, kinds=[(3, 1)])
+    path = write_records(home / "odd" / RECORDS, [good, odd, good, good])
+
+    batch = opened(path.parent, skip_broken=True).read("train", [0, 1])
+
+    assert batch.classes.unique().tolist() == [0, 1, 2, 3, 4, 5, 6]
+
+
+def test_material_and_shape_may_be_bytes(home):
+    image, masks = solids(3)
+    codes = np.array([0, 1, 2, 1, *[0] * 7], np.uint8)
+    masks = np.where(masks, 255, 0).astype(np.uint8)
+    record = example(False, image=image, mask=masks, material=codes, shape=codes)
+    path = write_records(home / "bytes" / RECORDS, [record] * 3)
+
+    assert opened(path.parent).read("train", [0]).classes.unique().tolist() == [0, 1, 2]
 
 
 def test_a_record_of_another_dataset_is_refused(home):

@@ -78,9 +78,18 @@ def test_finished_chunks_are_kept_when_the_work_is_interrupted(dozen, tmp_path):
         np.testing.assert_array_equal(array, expected)
 
 
-def test_a_damaged_chunk_is_named(dozen, tmp_path):
+def cut_off(data):
+    return data[:500]
+
+
+def scrambled(data):
+    return data[:200] + bytes(100) + data[300:]
+
+
+@pytest.mark.parametrize("damage", [cut_off, scrambled])
+def test_a_damaged_chunk_is_named(damage, dozen, tmp_path):
     path = tmp_path / f"0-{CHUNK}.npz"
-    path.write_bytes((dozen[0] / path.name).read_bytes()[:500])
+    path.write_bytes(damage((dozen[0] / path.name).read_bytes()))
 
     with pytest.raises(CelstackError) as refused:
         whole(tmp_path, CHUNK)

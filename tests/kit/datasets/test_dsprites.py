@@ -64,6 +64,13 @@ def test_turns_are_clockwise():
     assert 2 * turned[:, columns[:4]].sum() < turned[:, columns[-4:]].sum()
 
 
+@pytest.mark.parametrize("shape", [SQUARE, ELLIPSE, HEART])
+def test_a_turned_shape_is_as_large_as_before(shape):
+    areas = Drawn().windows[shape, LARGEST].sum((1, 2))
+
+    assert np.abs(areas / areas[0] - 1).max() < 0.06
+
+
 def test_the_last_turn_is_the_first_again_as_published():
     drawn = Drawn().windows
 

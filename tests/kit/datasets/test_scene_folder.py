@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -96,3 +98,13 @@ def test_folders_without_images_are_said(tmp_path):
 
     with pytest.raises(CelstackError, match=r"images: no 0.png or the like in it"):
         read(tmp_path)
+
+
+def test_a_folder_that_may_not_be_listed_is_named(folder, monkeypatch):
+    def refuse(self):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+
+    with pytest.raises(CelstackError, match=f"^{folder / 'images'}: damaged or unreadable"):
+        read(folder)

@@ -81,3 +81,12 @@ def test_what_is_wrong_with_a_record_is_said_and_the_next_one_follows(message, s
 
     assert error.startswith(f"{path}, record 2: {said}")
     assert first.classes.max() == last.classes.max() == 7
+
+
+@pytest.mark.parametrize("odd", [np.inf, np.nan])
+def test_a_number_that_is_none_is_damage(odd, tmp_path):
+    path = write_records(tmp_path / "x", [scene(IMAGE, MASKS, shape=[0, odd, 0])])
+
+    (error,) = record_scenes(path, SIZE, lambda found: int(found.features["shape"][1]))
+
+    assert str(error).startswith(f"{path}, record 1: damaged; no tf.train.Example (cannot ")

@@ -182,6 +182,26 @@ def test_folders_are_read_in_the_same_way(inside, home):
     assert batch.instances.unique().tolist() == [0, 1, 2]
 
 
+@pytest.mark.parametrize("kind", ["images", "masks", "sem_masks"])
+def test_a_file_that_was_mended_in_its_place_is_read_again(kind, home):
+    folder = write_folder(home / "data", 6)
+    before = MultiDsprites(3, 2, source="folder", root=folder)._published["train"].folder
+    file = folder / kind / "1.png"
+    above = (folder / kind).stat().st_mtime_ns
+
+    file.write_bytes(file.read_bytes())
+    os.utime(file, ns=(1, 1))
+
+    assert (folder / kind).stat().st_mtime_ns == above
+    after = MultiDsprites(3, 2, source="folder", root=folder)._published["train"].folder
+    assert before != after
+
+
+def test_a_root_is_refused_where_nothing_is_read(home):
+    with pytest.raises(CelstackError, match=r'^root: only for source = "records" or '):
+        MultiDsprites(root=home)
+
+
 def test_an_image_of_another_size_is_named(home):
     folder = write_folder(home / "data", 6)
     for kind in ("images", "masks", "sem_masks"):

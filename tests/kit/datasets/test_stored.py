@@ -2,13 +2,16 @@ import errno
 import multiprocessing
 import os
 import pickle
+import threading
 import time
 
 import numpy as np
 import pytest
 import torch
+from filelock import FileLock
 
 from celstack.errors import CelstackError
+from celstack_kit.datasets import stored as cached
 from celstack_kit.datasets import writer
 from celstack_kit.datasets.stored import Stored, stored
 
@@ -193,6 +196,30 @@ def test_errors_of_whoever_makes_images_are_not_the_cache_s_fault(home):
 
     with pytest.raises(OSError, match="the source"):
         stored("numbers", {}, make, total=5)
+
+
+def test_that_another_process_is_waited_for_is_said(home, caplog, monkeypatch):
+    folder = stored("numbers", {}, Maker(), total=5).folder
+    hidden = folder.rename(folder.with_name("hidden"))
+    monkeypatch.setattr(cached, "PATIENCE", 0.01)
+    begun = threading.Event()
+
+    def make():
+        with FileLock(folder.with_name(f"{folder.name}.lock")):
+            begun.set()
+            while not caplog.messages:
+                time.sleep(0.01)
+            hidden.rename(folder)
+
+    other = threading.Thread(target=make)
+    other.start()
+    begun.wait()
+    kept = stored("numbers", {}, Maker(level=9), total=5)
+    other.join()
+
+    said = "numbers: another process is making these images; waiting for it"
+    assert caplog.messages == [said]
+    assert kept.read([4]).instances[0, 0, 0] == 4
 
 
 def slowly(out):

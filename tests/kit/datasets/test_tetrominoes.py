@@ -289,6 +289,22 @@ def test_folders_are_read_as_the_authors_made_them(few, tmp_path):
         assert torch.equal(getattr(batch, field), getattr(few, field)[:10])
 
 
+def test_instances_of_a_folder_may_be_numbered_up_to_255(few, tmp_path):
+    image = (few.images[0] * 255).round().byte().permute(1, 2, 0).numpy()
+    ids = few.instances[0].byte().numpy()
+    ids[ids == 3] = 255
+    for index in (0, 1):
+        for kind, pixels in {"images": image, "masks": ids, "sem_masks": ids}.items():
+            (tmp_path / kind).mkdir(exist_ok=True)
+            Image.fromarray(pixels).save(tmp_path / kind / f"{index}.png")
+
+    dataset = Tetrominoes(count=1, test_count=1, source="folder", root=tmp_path)
+    batch = dataset.read("train", [0])
+
+    assert batch.instances.unique().tolist() == [0, 1, 2, 255]
+    assert torch.equal(batch.classes[0], few.classes[0])
+
+
 def test_a_mask_that_is_no_piece_is_said(few, tmp_path):
     masks = np.zeros((4, 35, 35))
     masks[1, 3:9, 3:9] = 1
