@@ -39,6 +39,7 @@ class Stage:
     epochs: Annotated[int, Ge(1)] | None = None
     transforms: list[str] | None = None
     freeze_sprites: bool = False
+    reassign: bool = True
     prototype_factor: Annotated[float, Ge(0)] = 1.0
     network_factor: Annotated[float, Ge(0)] = 1.0
 
@@ -51,9 +52,10 @@ class Stage:
 class Training:
     """How all stages learn.
 
+    ``betas`` is how much Adam keeps, at every step, of the gradients' mean and of their size.
     Every ``reassign_every`` steps (0: never), sprites used less than ``reassign_below`` / K of
-    the time start again as copies of the one used most. Every ``checkpoint_every`` steps all
-    that was learned is saved.
+    the time start again: as what the selector misses, else as copies of the one used most.
+    Every ``checkpoint_every`` steps all that was learned is saved.
     """
 
     batch_size: Annotated[int, Ge(1)] = 32
@@ -61,7 +63,14 @@ class Training:
     encoder_rate: Annotated[float, Gt(0)] = 1e-3
     head_rate: Annotated[float, Gt(0)] = 1e-3
     weight_decay: Annotated[float, Ge(0)] = 1e-6
+    betas: tuple[
+        Annotated[float, Interval(ge=0, lt=1)], Annotated[float, Interval(ge=0, lt=1)]
+    ] = (
+        0.9,
+        0.999,
+    )
     mask_noise: Annotated[float, Interval(ge=0, le=1)] = 0.4
+    area_cost: Annotated[float, Ge(0)] = 0.0
     reassign_every: Annotated[int, Ge(0)] = 0
     reassign_below: Annotated[float, Interval(ge=0, le=1)] = 0.2
     workers: Annotated[int, Ge(0)] = 0

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from celstack.homography import chained
+from celstack.homography import chained, unchained
 from celstack.interfaces.transform import Transform, Warp
 
 
@@ -77,6 +77,43 @@ class Chain(nn.Module):
                     return None
                 result = chained(matrix, result)
         return result
+
+    def place(
+        self, matrix: Float[Tensor, "n 2 3"]
+    ) -> tuple[Float[Tensor, "n P"], Float[Tensor, "n 2 3"]]:
+        """Follow a map with the warps at work; return what is left of it, too.
+
+        The last warp is the first to look: what it cannot do is left to those before it.
+        """
+        params = matrix.new_zeros(len(matrix), self.num_params)
+        for transform, own, active in reversed(list(self._slots(params))):
+            if isinstance(transform, Warp):
+                placed = transform.place(matrix) if active else None
+                if placed is not None:
+                    own.copy_(placed)
+                done = transform.matrix(own)
+                # What is no matrix cannot be told where to look, and rests.
+                matrix = matrix if done is None else unchained(matrix, done[:, :2])
+        return params, matrix
+
+    def tint(self, gains: Float[Tensor, "n C"]) -> Float[Tensor, "n P"] | None:
+        """Let the first transform at work that can multiply colours by these gains."""
+        params = gains.new_zeros(len(gains), self.num_params)
+        for transform, own, active in self._slots(params):
+            tinted = transform.tint(gains) if active else None
+            if tinted is not None:
+                own.copy_(tinted)
+                return params
+        return None
+
+    def _slots(
+        self, params: Float[Tensor, "n P"]
+    ) -> Iterator[tuple[Transform, Float[Tensor, "n p"], bool]]:
+        """Pair each transform with its part of the parameters, and whether it is at work."""
+        sizes = [transform.num_params for transform in self]
+        parts = zip(self, params.split(sizes, dim=1), self.activity.split(sizes), strict=True)
+        for transform, own, activity in parts:
+            yield transform, own, bool(activity.all())
 
     def _split(self, params: Float[Tensor, "n P"]) -> Sequence[Tensor]:
         params = params * self.activity.to(params.dtype)

@@ -37,6 +37,14 @@ def chained(
     return second[..., :2] @ first + pad(second[..., 2:], (2, 0))
 
 
+def unchained(
+    both: Float[Tensor, "*n 2 3"], first: Float[Tensor, "*n 2 3"]
+) -> Float[Tensor, "*n 2 3"]:
+    """Return the map to look through after the first, so that the two are both."""
+    second = both[..., :2] @ torch.linalg.inv(first[..., :2])
+    return torch.cat([second, both[..., 2:] - second @ first[..., 2:]], dim=-1)
+
+
 def whole(matrix: Float[Tensor, "*n r 3"]) -> Float[Tensor, "*n 3 3"]:
     """Add the third row where it was left out."""
     if matrix.shape[-2] == 3:

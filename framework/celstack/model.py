@@ -54,15 +54,21 @@ class Decomposer(nn.Module):
 
     def prepare(self, sample_images: Float[Tensor, "N C H W"]) -> None:
         """Make everything that learns, for images like these."""
-        self.channels, height, width = sample_images.shape[1:]
-        self.canvas = (height, width)
+        channels, height, width = sample_images.shape[1:]
+        self.measure((channels, height, width))
         self.sprites.prepare(sample_images, with_alpha=True)
         if self.backgrounds is not None:
             self.backgrounds.prepare(sample_images, with_alpha=False)
-        for chain in (self.sprite_chain, self.layer_chain, self.background_chain):
-            chain.prepare(self.channels)
         if self.predictor is not None:
             self.predictor.prepare(self.outline())
+
+    def measure(self, image_shape: tuple[int, int, int]) -> None:
+        """Learn the shape of images, or refuse images that the selector cannot explain."""
+        self.channels, height, width = image_shape
+        self.canvas = (height, width)
+        for chain in (self.sprite_chain, self.layer_chain, self.background_chain):
+            chain.prepare(self.channels)
+        self.selector.check(self)
 
     def outline(self) -> Outline:
         """State the sizes of the model."""
@@ -119,17 +125,18 @@ class Decomposer(nn.Module):
 
     def reconstruct(
         self, scene: Scene, noise: Float[Tensor, "K H W"] | None = None
-    ) -> Float[Tensor, "B C H W"]:
-        """Make the images of these scenes and nothing else: all that learning needs."""
+    ) -> tuple[Float[Tensor, "B C H W"], Float[Tensor, "n h w"]]:
+        """Make the images of these scenes, and masks as ``show`` does: what learning needs."""
         windows, colour, alpha = self.show(scene, noise)
         batch, layers = shape = scene.sprite.shape
-        return composite(
+        image = composite(
             colour.unflatten(0, shape),
             alpha.unflatten(0, shape),
             self.render_backdrop(scene),
             scene.occlusion,
             [windows.of(range(layer, batch * layers, layers)) for layer in range(layers)],
         )
+        return image, alpha
 
     def show(
         self, scene: Scene, noise: Float[Tensor, "K H W"] | None

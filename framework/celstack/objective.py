@@ -45,8 +45,17 @@ def objective(
     images: Float[Tensor, "B C H W"],
     scene: Scene,
     reconstructions: Float[Tensor, "B C H W"],
+    masks: Float[Tensor, "n h w"],
     empty_cost: float,
+    area_cost: float = 0.0,
 ) -> Loss:
-    """Judge scenes and the images they make."""
+    """Judge scenes, the images they make and the masks of all their layers, in windows.
+
+    ``area_cost`` is the price of a layer that is opaque all over. Where a sprite looks like
+    what is behind it, nothing else tells its mask whether to be there.
+    """
     filled = (scene.sprite != EMPTY).sum(1).to(images.dtype)
-    return Loss(squared_error(images, reconstructions).mean(), empty_cost * filled.mean())
+    sprites = empty_cost * filled.mean()
+    if area_cost:
+        sprites = sprites + area_cost * masks.sum() / images[:, 0].numel()
+    return Loss(squared_error(images, reconstructions).mean(), sprites)

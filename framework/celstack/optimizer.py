@@ -27,7 +27,8 @@ def build_optimizer(decomposer: Decomposer, training: Training) -> torch.optim.O
         },
         {"name": "heads", "params": heads, "lr": training.head_rate, "weight_decay": decay},
     ]
-    return torch.optim.Adam((group for group in groups if group["params"]), fused=True)
+    used = (group for group in groups if group["params"])
+    return torch.optim.Adam(used, betas=training.betas, fused=True)
 
 
 def set_rates(optimizer: torch.optim.Optimizer, training: Training, stage: Stage) -> None:

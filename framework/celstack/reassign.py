@@ -1,4 +1,4 @@
-"""Reassignment: sprites that nobody uses start again as copies of one that many use."""
+"""Reassignment: sprites that nobody uses, or needs, start again as something else."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from celstack.model import Decomposer
+from celstack.scene import Scene
 
 JITTER = 1e-4
 """How far a copy's own parameters are from the original's, so that the two can part."""
@@ -44,16 +45,58 @@ class Usage:
 
 
 def reassign_unused(
-    decomposer: Decomposer, optimizer: torch.optim.Optimizer, usage: Usage, below: float
+    decomposer: Decomposer,
+    optimizer: torch.optim.Optimizer,
+    usage: Usage,
+    below: float,
+    last: tuple[Float[Tensor, "B C H W"], Scene] | None = None,
 ) -> list[int]:
-    """Start unused sprites again, if sprites learn at all just now, and count anew."""
-    unused = usage.unused(below, relative_to_most=decomposer.selector.empty_cost is not None)
+    """Start unused sprites again, if sprites learn at all just now, and count anew.
+
+    One of two twins is unused, too. Sprites begin as what the selector says the ``last``
+    scenes miss of their images; where it cannot say, as copies of the sprite used most.
+    """
+    selector = decomposer.selector
+    unused = usage.unused(below, relative_to_most=selector.empty_cost is not None)
     if decomposer.sprites_frozen:
         unused = []
+    else:
+        unused = _with_twins(unused, selector.twins(decomposer), usage.counts.tolist())
     if unused:
-        reassign(decomposer, optimizer, unused, usage.most_used())
+        missed = selector.missed(*last, decomposer, len(unused)) if last else None
+        left = redraw(decomposer, optimizer, unused, [] if missed is None else list(missed))
+        reassign(decomposer, optimizer, left, usage.most_used())
     usage.reset()
     return unused
+
+
+def _with_twins(
+    unused: list[int], twins: list[tuple[int, int]], counts: list[int]
+) -> list[int]:
+    """Add the less used one of every two twins that are both there."""
+    gone = set(unused)
+    for pair in twins:
+        if not gone.intersection(pair):
+            gone.add(min(pair, key=lambda sprite: counts[sprite]))
+    return sorted(gone)
+
+
+def redraw(
+    decomposer: Decomposer,
+    optimizer: torch.optim.Optimizer,
+    unused: list[int],
+    images: list[Float[Tensor, "D h w"]],
+) -> list[int]:
+    """Draw sprites anew, as far as there are images for them; return the sprites left."""
+    left = list(unused)
+    for target, image in zip(unused, images, strict=False):
+        if decomposer.sprites.redraw(target, image):
+            left.remove(target)
+            for parameter in decomposer.sprites.per_image():
+                for moment in optimizer.state[parameter].values():
+                    if torch.is_tensor(moment) and moment.shape == parameter.shape:
+                        moment[target] = 0.0
+    return left
 
 
 def reassign(

@@ -87,7 +87,7 @@ def _check_sizes(assembly: Assembly) -> list[Problem]:
 
 def _check_selector(assembly: Assembly) -> list[Problem]:
     try:
-        assembly.decomposer()
+        assembly.decomposer().measure(assembly.dataset.image_shape)
     except CelstackError as error:
         return [Problem("selector", str(error))]
     return []

@@ -116,14 +116,18 @@ def _learn(
         audience.tell("celstack_phase_started", phase=phase, step=keeper.step)
         while keeper.step < phase.end:
             images = to_device(next(batches), device).images
-            loss, scene = take_step(decomposer, optimizer, images, training.mask_noise)
+            loss, scene = take_step(
+                decomposer, optimizer, images, training.mask_noise, training.area_cost
+            )
             keeper.count_step(loss, phase.title)
             audience.tell(
                 "celstack_step_finished", step=keeper.step, loss=loss, images=len(images)
             )
             usage.add(scene.sprite)
-            if training.reassign_every and keeper.step % training.reassign_every == 0:
-                again = reassign_unused(decomposer, optimizer, usage, training.reassign_below)
+            due = training.reassign_every and keeper.step % training.reassign_every == 0
+            if due and phase.stage.reassign:
+                last, below = (images, scene), training.reassign_below
+                again = reassign_unused(decomposer, optimizer, usage, below, last)
                 if again:
                     keeper.log(reassigned=again)
                     audience.tell(
@@ -144,12 +148,13 @@ def take_step(
     optimizer: torch.optim.Optimizer,
     images: Float[Tensor, "B C H W"],
     mask_noise: float,
+    area_cost: float = 0.0,
 ) -> tuple[Loss, Scene]:
     """Explain a batch, compare, learn. A loss that is not a number teaches nothing."""
     noise = decomposer.draw_noise(mask_noise)
     scene = decomposer.explain(images, noise)
-    again = decomposer.reconstruct(scene, noise)
-    loss = objective(images, scene, again, decomposer.price or 0.0)
+    again, masks = decomposer.reconstruct(scene, noise)
+    loss = objective(images, scene, again, masks, decomposer.price or 0.0, area_cost)
     # Asking an accelerator would make it wait; there the log finds out, a little later.
     if images.device.type != "cpu" or torch.isfinite(loss.total):
         optimizer.zero_grad()

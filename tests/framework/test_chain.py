@@ -3,6 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.autograd import gradcheck
+from torch.nn.functional import pad
 
 from celstack import Transform, Warp
 from celstack.chain import Chain
@@ -178,6 +179,83 @@ def test_gradients_are_true_through_a_chain():
     params = torch.rand(2, 4, dtype=torch.float64, requires_grad=True)
 
     assert gradcheck(chain.pull, (points, params))
+
+
+class Tint(Times):
+    def tint(self, gains):
+        return gains - 1
+
+
+class Turn(Warp):
+    """Turn by an angle, clockwise on screen."""
+
+    num_params = 1
+
+    def pull(self, points, params):
+        cos, sin = params.cos()[:, 0], params.sin()[:, 0]
+        return points @ torch.stack([cos, -sin, sin, cos], dim=-1).view(-1, 2, 2)
+
+    def matrix(self, params):
+        cos, sin = params.cos()[:, 0], params.sin()[:, 0]
+        return pad(torch.stack([cos, sin, -sin, cos], dim=-1).view(-1, 2, 2), (0, 1))
+
+    def place(self, matrix):
+        return torch.atan2(matrix[:, 0, 1], matrix[:, 0, 0])[:, None]
+
+
+class Put(Shift):
+    """Move, when told where to."""
+
+    def matrix(self, params):
+        return torch.cat([torch.eye(2).expand(len(params), -1, -1), -params[..., None]], dim=2)
+
+    def place(self, matrix):
+        return -torch.linalg.solve(matrix[:, :, :2], matrix[:, :, 2:])[:, :, 0]
+
+
+def test_a_map_is_shared_out_from_the_last_warp_to_the_first():
+    chain = prepared(Turn(), Put())
+    wanted = torch.tensor([[0.5, 0.25, -0.75]])
+
+    params, rest = chain.place(chain.matrix(wanted))
+
+    torch.testing.assert_close(params, wanted)
+    torch.testing.assert_close(rest, torch.eye(2, 3)[None], atol=1e-6, rtol=0.0)
+
+
+def test_what_no_warp_can_follow_is_left():
+    chain = prepared(Put())
+    matrix = torch.tensor([[[2.0, 0.0, 1.0], [0.0, 2.0, 0.0]]])
+
+    params, rest = chain.place(matrix)
+
+    assert params.tolist() == [[-0.5, 0.0]]
+    # First the shift, then the rest: together they are the matrix.
+    torch.testing.assert_close(rest, torch.tensor([[[2.0, 0.0, 0.0], [0.0, 2.0, 0.0]]]))
+
+
+def test_a_warp_that_is_not_at_work_or_cannot_be_told_stays_at_rest():
+    chain = prepared(Grow(), Put())
+    chain.activate([])
+
+    params, rest = chain.place(torch.tensor([[[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]]))
+
+    assert params.tolist() == [[0.0, 0.0, 0.0]]
+    assert rest.tolist() == [[[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]]
+
+
+def test_the_first_transform_that_can_tint_does():
+    gains = torch.tensor([[0.25]])
+
+    assert prepared(Add(), Tint(), Tint()).tint(gains).tolist() == [[0.0, -0.75, 0.0]]
+    assert prepared(Add()).tint(gains) is None
+
+
+def test_a_tint_that_is_not_at_work_is_none():
+    chain = prepared(Tint())
+    chain.activate([])
+
+    assert chain.tint(torch.tensor([[0.25]])) is None
 
 
 @pytest.mark.parametrize("kinds", [[], [Position], [Projective, Similarity, Color, Affine],

@@ -72,8 +72,8 @@ def naive_loss(model, images, noise, price):
 
 def fast_loss(model, images, noise):
     scene = model.explain(images, noise)
-    again = model.reconstruct(scene, noise)
-    return objective(images, scene, again, model.selector.empty_cost or 0.0).total
+    again, masks = model.reconstruct(scene, noise)
+    return objective(images, scene, again, masks, model.selector.empty_cost or 0.0).total
 
 
 def gradients(model, loss):
@@ -131,6 +131,22 @@ def test_the_same_holds_for_other_transforms_and_larger_canvases(chains, canvas)
     noise = model.draw_noise(0.4)
 
     fast, slow = fast_loss(model, images, noise), naive_loss(model, images, noise, None)
+
+    torch.testing.assert_close(fast, slow, rtol=0, atol=1e-12)
+    expected = gradients(model, slow)
+    for name, gradient in gradients(model, fast).items():
+        torch.testing.assert_close(gradient, expected[name], rtol=0, atol=1e-9, msg=name)
+
+
+@pytest.mark.parametrize("chains", ["smooth", "pixels", "both"])
+def test_the_price_of_area_is_that_of_whole_canvases(chains):
+    model, images = make(Occlusion, Greedy(sweeps=2, empty_cost=PRICE), chains, 0)
+    noise = model.draw_noise(0.4)
+
+    scene, naively = model.explain(images, noise), model.explain(images, noise)
+    again, masks = model.reconstruct(scene, noise)
+    fast = objective(images, scene, again, masks, 0.0, area_cost=0.3).sprites
+    slow = 0.3 * model.render(naively, noise).layers[:, :, -1].mean((2, 3)).sum(1).mean()
 
     torch.testing.assert_close(fast, slow, rtol=0, atol=1e-12)
     expected = gradients(model, slow)

@@ -5,7 +5,7 @@ from celstack.objective import Loss, objective, squared_error
 from celstack.scene import EMPTY, Scene
 
 
-def judge(images, rendered, sprite, empty_cost=0.0):
+def judge(images, rendered, sprite, empty_cost=0.0, area_cost=0.0, alpha=0.0):
     """Judge images of one grey row each."""
     images = torch.tensor(images)[:, None, None]
     rendered = torch.tensor(rendered)[:, None, None]
@@ -16,7 +16,9 @@ def judge(images, rendered, sprite, empty_cost=0.0):
         layer_params=torch.zeros(batch, layers, 0),
         occlusion=torch.zeros(batch, layers, layers),
     )
-    return objective(images, scene, rendered.requires_grad_(), empty_cost), rendered
+    masks = torch.full((batch * layers, *images.shape[2:]), alpha)
+    rendered.requires_grad_()
+    return objective(images, scene, rendered, masks, empty_cost, area_cost), rendered
 
 
 def test_the_squared_error_is_a_mean_over_the_values_of_an_image():
@@ -49,6 +51,12 @@ def test_the_first_sprite_is_not_the_empty_one():
     loss, _ = judge([[0.0]], [[0.0]], sprite=[[0]], empty_cost=0.25)
 
     assert loss.sprites.item() == 0.25
+
+
+def test_the_price_of_area_is_for_every_layer_as_far_as_it_is_opaque():
+    loss, _ = judge([[0.0, 1.0]], [[0.0, 1.0]], [[0, 1, 2]], area_cost=0.5, alpha=0.25)
+
+    assert loss.sprites.item() == pytest.approx(3 * 0.25 * 0.5)
 
 
 def test_the_total_is_the_sum_of_both_terms():

@@ -126,3 +126,57 @@ def test_counting_begins_anew_after_a_check(trained):
     assert reassign_unused(*trained, usage, below=0.2) == [2]
 
     assert not usage.counts.any()
+
+
+class Telling(Greedy):
+    """Says which sprites are twins, and what is missing."""
+
+    name = "telling"
+
+    def twins(self, decomposer):
+        return [(0, 1), (1, 2)]
+
+    def missed(self, images, scene, decomposer, count):
+        return torch.full((1, 4, 4, 4), 0.25)
+
+
+def test_the_less_used_of_two_twins_is_unused_and_its_twin_then_has_none(trained):
+    model, optimizer = trained
+    model.selector = Telling()
+
+    assert reassign_unused(model, optimizer, counted(0, 0, 1, 2, 2), below=0.0) == [1]
+
+
+def test_an_unused_sprite_is_drawn_as_what_is_missing_and_remembers_nothing(trained):
+    model, optimizer = trained
+    model.selector = Telling()
+    before = model.sprites.images().clone()
+    images = torch.rand(4, 3, 6, 6)
+    for parameter in model.sprites.per_image():
+        optimizer.state[parameter]["exp_avg"].fill_(1.0)
+
+    reassign_unused(
+        model, optimizer, counted(0, 0, 1, 2, 2), 0.0, (images, model.explain(images))
+    )
+
+    after = model.sprites.images()
+    assert (after[1] == 0.25).all()
+    assert torch.equal(after[[0, 2]], before[[0, 2]])
+    for parameter in model.sprites.per_image():
+        remembered = optimizer.state[parameter]["exp_avg"].flatten(1)[:, 0]
+        assert remembered.tolist() == [1.0, 0.0, 1.0]
+
+
+def test_sprites_for_which_nothing_is_drawn_are_copies(trained):
+    model, optimizer = trained
+    model.selector = Telling()
+    images = torch.rand(4, 3, 6, 6)
+
+    again = reassign_unused(
+        model, optimizer, counted(2, 2, 2), 0.2, (images, model.explain(images))
+    )
+
+    assert again == [0, 1]
+    after = model.sprites.images()
+    assert (after[0] == 0.25).all()
+    torch.testing.assert_close(after[1], after[2], atol=10 * JITTER, rtol=0.0)

@@ -165,6 +165,13 @@ class Uncounted(PlainTransform):
     num_params = -1
 
 
+class Mistinted(PlainTransform):
+    """Says that brightening makes colours darker."""
+
+    def tint(self, gains):
+        return gains.mean(1, keepdim=True) - 1
+
+
 @pytest.mark.parametrize(
     ("broken", "law"),
     [
@@ -181,6 +188,7 @@ class Uncounted(PlainTransform):
         (Early, "made in prepare"),
         (Infinite, "finite"),
         (Uncounted, "num_params"),
+        (Mistinted, "multiplies colours by the gains"),
     ],
 )
 def test_a_broken_transform_is_refused(broken, law):
@@ -191,6 +199,20 @@ def test_a_broken_transform_is_refused(broken, law):
 class Shrunk(PlainWarp):
     def pull(self, points, params):
         return super().pull(points * 2, params)
+
+
+class Misplaced(PlainWarp):
+    """Goes the other way when it is told where to go."""
+
+    def place(self, matrix):
+        return -super().place(matrix)
+
+
+class Uncertain(PlainWarp):
+    """Can be told where to go, but not say where that is."""
+
+    def matrix(self, params):
+        return None
 
 
 class Crowded(PlainWarp):
@@ -216,6 +238,8 @@ class Alternating(PlainWarp):
     [
         (Shrunk, "leave every point where it is"),
         (Crowded, "points do not influence"),
+        (Misplaced, "place finds the matrix that it has found before again"),
+        (Uncertain, "a warp that can place has a matrix"),
         (Alternating, "the same for every image"),
     ],
 )
@@ -227,6 +251,12 @@ def test_a_broken_warp_is_refused(broken, law):
 def test_a_warp_may_say_that_its_rest_pose_is_not_the_identity():
     class Placing(Shrunk):
         rest_is_identity = False
+
+        def matrix(self, params):
+            return super().matrix(params) * torch.tensor([2.0, 2.0, 1.0])
+
+        def place(self, matrix):
+            return 2 * super().place(matrix)
 
     check_transform(Placing())
 

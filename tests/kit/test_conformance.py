@@ -59,6 +59,7 @@ WAYS: dict[str, list[dict[str, Callable[[], Any]]]] = {
     ],
     "selector-exhaustive": [{}, {"empty_cost": lambda: 0.01}],
     "selector-greedy": [{}, {"empty_cost": lambda: 0.01, "sweeps": lambda: 2}],
+    "selector-matching": [{}, {"empty_cost": lambda: 0.01, "sweeps": lambda: 3}],
 }
 CASES = [(name, way) for name in OURS for way in WAYS.get(name, [{}])]
 

@@ -19,6 +19,7 @@ class Prototype(Part, nn.Module):
         noise has been added. That of backgrounds is 1.
         Every parameter that ``per_image`` lists has the images along its first axis, and
         swapping its rows swaps the images.
+        Where ``redraw`` can, the image then is as it was drawn, and the others are as before.
     """
 
     count: int
@@ -34,3 +35,7 @@ class Prototype(Part, nn.Module):
     @abstractmethod
     def per_image(self) -> list[nn.Parameter]:
         """List the parameters that belong to single images."""
+
+    def redraw(self, index: int, image: Float[Tensor, "D h w"]) -> bool:  # noqa: ARG002
+        """Make one of the images look like this; tell whether that can be done."""
+        return False

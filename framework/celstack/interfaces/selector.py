@@ -28,7 +28,10 @@ class Selector(Part):
     """The price lambda of a layer that is not empty; None where no layer may be."""
 
     def check(self, decomposer: Decomposer) -> None:
-        """Raise CelstackError if this selector cannot work with the other parts."""
+        """Raise CelstackError if this selector cannot work with the other parts.
+
+        Asked twice: when they are put together, and when they know the shape of images.
+        """
 
     @abstractmethod
     def explain(
@@ -43,3 +46,17 @@ class Selector(Part):
         ``noise`` is what rendering will add to the masks; with ``allow_empty`` off, every
         layer must show a sprite and none is charged for it.
         """
+
+    def twins(self, decomposer: Decomposer) -> list[tuple[int, int]]:  # noqa: ARG002
+        """List pairs of sprites of which one is too many; none, if it cannot tell."""
+        return []
+
+    def missed(
+        self,
+        images: Float[Tensor, "B C H W"],  # noqa: ARG002
+        scene: Scene,  # noqa: ARG002
+        decomposer: Decomposer,  # noqa: ARG002
+        count: int,  # noqa: ARG002
+    ) -> Float[Tensor, "n D h w"] | None:
+        """Draw at most ``count`` sprites that these scenes miss; None, if it cannot tell."""
+        return None

@@ -42,6 +42,16 @@ class Transform(Part, nn.Module):
     def prepare(self, channels: int) -> None:
         """Learn how many colour channels images have, before anything else."""
 
+    def tint(
+        self,
+        gains: Float[Tensor, "n C"],  # noqa: ARG002
+    ) -> Float[Tensor, "n P"] | None:
+        """Return the parameters that multiply colours by these gains, channel by channel.
+
+        None, unless a transform says otherwise: it cannot.
+        """
+        return None
+
     @abstractmethod
     def forward(
         self, images: Float[Tensor, "n D h w"], params: Float[Tensor, "n P"]
@@ -57,7 +67,8 @@ class Warp(Transform):
 
     Laws:
         Those of Transform; and points do not influence one another. ``matrix``, where it is
-        given, says the same as ``pull``.
+        given, says the same as ``pull``. A warp that can ``place`` has a matrix, and finds that
+        of its rest pose, and of any place that it has found before, again.
     """
 
     @abstractmethod
@@ -70,6 +81,15 @@ class Warp(Transform):
         """Return the same map as a matrix (``celstack.homography``), or None if it is not one.
 
         Chains of such warps are multiplied together beforehand, which saves most of the work.
+        """
+        return None
+
+    def place(self, matrix: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n P"] | None:  # noqa: ARG002
+        """Return the parameters whose own matrix is nearest to this one.
+
+        What a warp cannot follow, such as a turn, it leaves out, but the point that looks at
+        the sprite's centre stays. None, unless a warp says otherwise: it cannot be told where
+        to look.
         """
         return None
 

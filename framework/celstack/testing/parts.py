@@ -93,6 +93,16 @@ class PlainWarp(Warp):
         """Look as far left and up as the sprite went right and down."""
         return points - params[:, None]
 
+    def matrix(self, params: Float[Tensor, "n 2"]) -> Float[Tensor, "n 2 3"]:
+        """Return the same map as a matrix."""
+        return torch.cat(
+            [torch.eye(2).to(params).expand(len(params), 2, 2), -params[..., None]], 2
+        )
+
+    def place(self, matrix: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n 2"]:
+        """Keep the centre."""
+        return -torch.linalg.solve(matrix[:, :, :2], matrix[:, :, 2:])[:, :, 0]
+
 
 class PlainCompositor(Compositor):
     """Lay each layer over those before it."""

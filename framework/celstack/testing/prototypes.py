@@ -33,6 +33,7 @@ def check_prototype(prototype: Prototype, *, channels: Sequence[int] = (1, 3)) -
             _check_images(prepared, number, with_alpha)
             check_gradients_reach(prepared, prepared.images(), list(prepared.parameters()))
             _check_per_image(prepared)
+            _check_redraw(prepared)
 
 
 def _prepare(prototype: Prototype, channels: int, with_alpha: bool) -> Prototype:
@@ -77,3 +78,15 @@ def _check_per_image(prototype: Prototype) -> None:
         after = prototype.images()
     law = "swapping the rows of what per_image lists swaps the images, but it did not"
     demand(prototype, close(after, before[order]), law)
+
+
+def _check_redraw(prototype: Prototype) -> None:
+    before = prototype.images().detach().clone()
+    drawn = 0.2 + 0.6 * torch.rand_like(before[-1])
+    if bool((before[:, -1] == 1).all()):
+        drawn[-1] = 1.0  # a background stays opaque
+    if not prototype.redraw(prototype.count - 1, drawn):
+        return
+    after = prototype.images()
+    law = "redraw makes one image look as it was drawn, and leaves the others alone"
+    demand(prototype, close(after[-1], drawn) and close(after[:-1], before[:-1]), law)

@@ -37,8 +37,10 @@ def check_transform(transform: Transform, *, channels: Sequence[int] = (1, 3)) -
             _check_shapes(prepared, images)
             _check_rest(prepared, images)
             _check_rows(prepared, images)
+            _check_tint(prepared, images)
             if isinstance(prepared, Warp):
                 _check_points(prepared, canvas)
+                _check_place(prepared)
         _check_gradients(prepared.double(), number)
 
 
@@ -115,6 +117,42 @@ def _check_points(warp: Warp, canvas: tuple[int, int]) -> None:
         found = torch.cat([points, ones], dim=2) @ whole(matrix).mT
         same = close(found[..., :2] / off_horizon(found[..., 2:]), pulled)
         demand(warp, same, "matrix says the same as pull, but points look elsewhere")
+
+
+def _check_tint(transform: Transform, images: Float[Tensor, "n D h w"]) -> None:
+    gains = 0.2 + 0.8 * torch.rand(len(images), images.shape[1] - 1)
+    params = transform.tint(gains)
+    if params is None:
+        return
+    tinted = images.clone()
+    tinted[:, :-1] *= gains[:, :, None, None]
+    law = "what tint returns multiplies colours by the gains, and leaves alpha alone"
+    demand(transform, close(transform(images, params), tinted), law)
+
+
+def _check_place(warp: Warp) -> None:
+    turned = torch.tensor([[1.5, 0.3, 0.1], [-0.2, 1.4, -0.3]]).expand(IMAGES, -1, -1)
+    if warp.place(turned) is None:
+        return
+    rest = warp.matrix(torch.zeros(IMAGES, warp.num_params))
+    demand(warp, rest is not None, "a warp that can place has a matrix")
+    assert rest is not None  # as demanded
+    near = _placed(warp, turned)
+    for known, law in ((rest[:, :2], "of its rest pose"), (near, "that it has found before")):
+        again = _placed(warp, known)
+        demand(warp, close(again, known), f"place finds the matrix {law} again")
+    centre = -torch.linalg.solve(turned[:, :, :2], turned[:, :, 2:])
+    kept = close(near[:, :, :2] @ centre, -near[:, :, 2:])
+    demand(warp, kept, "the point that looks at the sprite's centre stays where place is told")
+
+
+def _placed(warp: Warp, matrix: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n 2 3"]:
+    """Return what becomes of a matrix when a warp has placed it."""
+    params = warp.place(matrix)
+    assert params is not None  # it could place before
+    placed = warp.matrix(params)
+    assert placed is not None  # as at rest
+    return placed[:, :2]
 
 
 def _check_gradients(transform: Transform, channels: int) -> None:

@@ -45,8 +45,9 @@ class Tetrominoes(Scenes):
     They are generated, to the pixel like those of the published set. ``pieces`` says which of
     the seven tetrominoes occur, each in all its rotations: 19 shapes for all seven.
     ``ground`` is the brightness behind them, black as published; on another, the masks of
-    pieces matter everywhere. ``seed`` chooses the collection; the run's own seed does not
-    change it, so that runs can be compared. Images are kept in the user's cache.
+    pieces matter everywhere. With ``overlap``, pieces fall anywhere, and later ones hide
+    earlier ones, up to all of them. ``seed`` chooses the collection; the run's own seed does
+    not change it, so that runs can be compared. Images are kept in the user's cache.
 
     With ``source = "records"`` they are read from the published ``tetrominoes_train.tfrecords``
     (packed with gzip or not), with ``source = "folder"`` from the folders ``images``, ``masks``
@@ -74,6 +75,7 @@ class Tetrominoes(Scenes):
         per_image: Annotated[int, Ge(1)] = 3,
         side: Annotated[int, Ge(20)] = 35,
         ground: Annotated[float, Interval(ge=0, le=1)] = 0.0,
+        overlap: bool = False,
         seed: Annotated[int, Ge(0)] = 0,
         source: Literal["generated", "records", "folder"] = "generated",
         root: Path | None = None,
@@ -85,17 +87,18 @@ class Tetrominoes(Scenes):
             raise CelstackError(f"pieces: must be some of {ALL}, not '{pieces}'")
         # Pieces that fill more than a third of the canvas may never find a place, and all
         # of many pieces hardly ever find theirs at once: here one try in a hundred does.
-        if 75 * per_image * max(4, per_image) > side**2:
+        if 75 * per_image * max(4, per_image) > side**2 and not overlap:
             raise CelstackError(f"per_image: {per_image} pieces are too many for side {side}")
         self.only_generated(
             pieces=pieces != ALL,
             per_image=per_image != 3,
             side=side != 35,
             ground=ground != 0,
+            overlap=overlap,
             seed=seed != 0,
         )
         self.pieces, self.per_image, self.side, self.seed = pieces, per_image, side, seed
-        self.ground = ground
+        self.ground, self.overlap = ground, overlap
         self.most_objects = per_image
         self.shapes, self.class_names = _shapes(pieces)
 
@@ -111,6 +114,7 @@ class Tetrominoes(Scenes):
             "per_image": self.per_image,
             "side": self.side,
             "ground": self.ground,
+            "overlap": self.overlap,
             "seed": self.seed,
         }
 
@@ -180,7 +184,8 @@ class Tetrominoes(Scenes):
             rows, columns = np.moveaxis(corners[open_], 2, 0)
             where = self._where(kinds[open_], rows, columns).reshape(len(open_), -1)
             where.sort(axis=1)
-            open_ = open_[(where[:, 1:] == where[:, :-1]).any(axis=1)]
+            clash = (where[:, 1:] == where[:, :-1]).any(axis=1)
+            open_ = open_[clash & (not self.overlap)]
         return np.stack([kinds, corners[..., 0], corners[..., 1], colours], axis=2)
 
     def _where(

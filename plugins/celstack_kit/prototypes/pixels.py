@@ -78,6 +78,14 @@ class Pixels(Prototype):
         """List colours and masks."""
         return [self.colour] if self.mask is None else [self.colour, self.mask]
 
+    @torch.no_grad()
+    def redraw(self, index: int, image: Float[Tensor, "D h w"]) -> bool:
+        """Copy the pixels."""
+        self.colour[index] = image[:-1]
+        if self.mask is not None:
+            self.mask[index] = image[-1:]
+        return True
+
 
 def _bell(length: int, sigma: float) -> Float[Tensor, " length"]:
     distance = (torch.arange(length) - (length - 1) / 2) / sigma

@@ -30,6 +30,10 @@ class Color(Transform):
         colours = softclip(torch.addcmul(offset, colours, 1 + gain))
         return torch.cat([colours, alpha], dim=1)
 
+    def tint(self, gains: Float[Tensor, "n C"]) -> Float[Tensor, "n P"]:
+        """Scale the colours and do not shift them."""
+        return torch.cat([gains - 1, torch.zeros_like(gains)], dim=1)
+
 
 @hookimpl
 def celstack_transforms() -> dict[str, type[Color]]:

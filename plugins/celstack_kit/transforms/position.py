@@ -7,6 +7,9 @@ from torch import Tensor
 from celstack import Warp, hookimpl
 from celstack.softexp import softexp
 
+LEAST = 1e-9
+"""So small a share of the canvas is lost when a sprite covers all of it: no pixel's worth."""
+
 
 class Position(Warp):
     """Scale and translation for coarse placing (paper, supplementary C.2).
@@ -32,6 +35,13 @@ class Position(Warp):
         shrink = 1 + softexp(params[:, 0])
         scale = torch.diag_embed(torch.stack([shrink, shrink], dim=1))
         return torch.cat([scale, params[:, 1:, None]], dim=2)
+
+    def place(self, matrix: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n 3"]:
+        """Keep the size and the centre; a turn cannot be followed, nor a size above 1."""
+        linear, shift = matrix[:, :, :2], matrix[:, :, 2:]
+        shrink = torch.linalg.det(linear).abs().sqrt()[:, None].clamp_min(1.0)
+        centre = -torch.linalg.solve(linear, shift)[:, :, 0]
+        return torch.cat([(shrink - 1).clamp_min(LEAST).log(), -shrink * centre], dim=1)
 
 
 @hookimpl

@@ -3,6 +3,7 @@
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn.functional import pad
 
 from celstack import Warp, hookimpl
 from celstack.homography import off_horizon
@@ -30,6 +31,10 @@ class Projective(Warp):
     def matrix(self, params: Float[Tensor, "n 9"]) -> Float[Tensor, "n 3 3"]:
         """Return the same map as a matrix."""
         return params.view(-1, 3, 3) + torch.eye(3).to(params)
+
+    def place(self, matrix: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n 9"]:
+        """Take the identity away from the matrix, and tilt nothing."""
+        return pad((matrix - torch.eye(2, 3).to(matrix)).flatten(1), (0, 3))
 
 
 @hookimpl

@@ -246,6 +246,18 @@ def test_more_pieces_than_find_a_place_are_refused(per_image, side):
     assert str(refused.value) == expected
 
 
+def test_where_pieces_may_overlap_the_later_one_hides_the_earlier():
+    dataset = Tetrominoes(count=64, overlap=True)
+
+    batch = dataset.read("train", range(64))
+
+    seen = [(batch.instances == number).flatten(1).sum(1) for number in (1, 2, 3)]
+    assert (seen[2] == 100).all()
+    assert (seen[0] < 100).any()
+    assert (seen[1] < 100).any()
+    assert (batch.instances > 0).equal(batch.classes > 0)
+
+
 def published(batch, index):
     """Write a generated image as the publishers would, with numbers of their own."""
     image = (batch.images[index] * 255).round().byte().permute(1, 2, 0).numpy()
@@ -318,7 +330,15 @@ def test_a_mask_that_is_no_piece_is_said(few, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "option", [{"pieces": "IO"}, {"per_image": 2}, {"side": 40}, {"ground": 0.5}, {"seed": 1}]
+    "option",
+    [
+        {"pieces": "IO"},
+        {"per_image": 2},
+        {"side": 40},
+        {"ground": 0.5},
+        {"overlap": True},
+        {"seed": 1},
+    ],
 )
 def test_published_images_cannot_be_asked_to_be_others(option):
     with pytest.raises(CelstackError) as refused:

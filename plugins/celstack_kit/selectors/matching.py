@@ -1,0 +1,122 @@
+"""Matching: compute where sprites are, instead of learning to predict it."""
+
+from typing import Annotated
+
+import torch
+from annotated_types import Ge, Gt
+from jaxtyping import Float
+from torch import Tensor
+
+from celstack import CelstackError, Decomposer, Scene, Selector, hookimpl
+from celstack_kit.selectors.backdrop import fit_backdrop
+from celstack_kit.selectors.draft import Draft
+from celstack_kit.selectors.growth import draw_missing, find_twins
+from celstack_kit.selectors.order import find_order
+from celstack_kit.selectors.placing import Placing, can_place
+from celstack_kit.selectors.search import Search, Turned, Upright
+
+
+class Matching(Selector):
+    """Search for the sprite, place and colour that explain most, layer by layer.
+
+    Sprites are held against what is not explained yet, at all places of the canvas and as
+    large as they are; the gains of their colours, at most 1, follow in closed form. In each of
+    ``sweeps`` sweeps every layer is taken out and explained again, and layers that overlap
+    are put in the order that fits better; ``training_sweeps`` of them will do for learning.
+    With ``empty_cost``, the price lambda of Eq. 5, a layer may stay empty.
+
+    Sprites are also looked for in ``turns`` angles around the circle and in all ``sizes``, if
+    these are given: first at half the resolution, then closely, with ``refine`` steps of Gauss
+    and Newton. Without them, ``refine`` looks for places between the pixels.
+
+    No predictor is needed: only sprites and backgrounds learn. A transform must be able to
+    ``place`` sprites, such as position; one that can ``tint`` them, such as color, lets
+    their colours vary.
+    """
+
+    def __init__(
+        self,
+        sweeps: Annotated[int, Ge(1)] = 2,
+        training_sweeps: Annotated[int, Ge(1)] | None = None,
+        empty_cost: Annotated[float, Ge(0)] | None = None,
+        turns: Annotated[int, Ge(1)] = 1,
+        sizes: list[Annotated[float, Gt(0)]] | None = None,
+        refine: Annotated[int, Ge(0)] = 0,
+    ) -> None:
+        if sizes is not None and not sizes:
+            raise CelstackError("sizes: there must be at least one, such as 1.0")
+        self.sweeps = sweeps
+        self.training_sweeps = training_sweeps or sweeps
+        self.empty_cost = empty_cost
+        self.turns = turns
+        self.sizes = sizes
+        self.refine = refine
+
+    def check(self, decomposer: Decomposer) -> None:
+        """Refuse a model that cannot be told where sprites are, or sprites too large for it."""
+        if not can_place(decomposer):
+            raise CelstackError(
+                f"{self.name} says where sprites are; add a transform that can be told, "
+                "such as a position"
+            )
+        size = getattr(decomposer.sprites, "size", None)
+        if size is not None and decomposer.channels:
+            Placing(decomposer, size)
+
+    @torch.no_grad()
+    def explain(
+        self,
+        images: Float[Tensor, "B C H W"],
+        decomposer: Decomposer,
+        noise: Float[Tensor, "K H W"] | None,
+        allow_empty: bool,
+    ) -> Scene:
+        """Explain layer after layer, again and again, until nothing changes."""
+        sprites = decomposer.sprite_images()
+        search = self._search(sprites, decomposer)
+        draft = Draft(images, decomposer, noise)
+        price = (self.empty_cost or 0.0) * images[0].numel() if allow_empty else None
+        some = torch.arange(len(images), device=images.device)
+        for _ in range(self.training_sweeps if decomposer.training else self.sweeps):
+            changed = fit_backdrop(draft, some)
+            # What explains most is seldom hidden: begin in front, and go on behind it.
+            for layer in reversed(range(draft.sprite.shape[1])):
+                around = draft.around(layer, some)
+                changed |= draft.offer(layer, some, around, *search(around), price)
+            changed |= find_order(draft, some)
+            some = some[changed]
+            if not len(some):
+                break
+        return draft.scene()
+
+    def _search(self, sprites: Float[Tensor, "K D h w"], decomposer: Decomposer) -> Search:
+        """Choose how to search."""
+        placing = Placing(decomposer, (sprites.shape[2], sprites.shape[3]))
+        if self.turns == 1 and self.sizes is None:
+            return Upright(sprites, placing, self.refine)
+        return Turned(sprites, placing, self.turns, self.sizes or [1.0], self.refine)
+
+    @torch.no_grad()
+    def twins(self, decomposer: Decomposer) -> list[tuple[int, int]]:
+        """List the pairs of sprites that look alike when shifted."""
+        return find_twins(decomposer.sprite_images())
+
+    @torch.no_grad()
+    def missed(
+        self,
+        images: Float[Tensor, "B C H W"],
+        scene: Scene,
+        decomposer: Decomposer,
+        count: int,
+    ) -> Float[Tensor, "n D h w"]:
+        """Draw sprites from what is explained worst."""
+        sprites = decomposer.sprite_images()
+        size = (sprites.shape[2], sprites.shape[3])
+        tints = Placing(decomposer, size).tints
+        return draw_missing(images, scene, decomposer, count, size, tints)
+
+
+@hookimpl
+def celstack_selectors() -> dict[str, type[Matching]]:
+    """Let recipes say ``use = "matching"``."""
+    return {"matching": Matching}

@@ -1,0 +1,77 @@
+"""Sprites that are one too many are noticed, and those that are missing are drawn."""
+
+import pytest
+import torch
+
+from celstack import Decomposer
+from celstack_kit.compositors.ordered import Ordered
+from celstack_kit.prototypes.pixels import Pixels
+from celstack_kit.selectors.growth import find_twins
+from celstack_kit.selectors.matching import Matching
+from celstack_kit.transforms.color import Color
+from celstack_kit.transforms.position import Position
+
+SQUARE = torch.zeros(8, 8).index_put_(
+    (torch.tensor([[2], [3], [4]]), torch.arange(2, 5)), torch.ones(())
+)
+BAR = torch.zeros(8, 8).index_put_((torch.tensor([[3]]), torch.arange(1, 7)), torch.ones(()))
+
+
+def sprites(*masks):
+    masks = torch.stack(masks)[:, None]
+    return torch.cat([torch.full_like(masks, 0.8).expand(-1, 3, -1, -1), masks], dim=1)
+
+
+def test_a_shifted_copy_is_a_twin_and_another_shape_is_not():
+    shifted = SQUARE.roll((2, -1), (0, 1))
+
+    assert find_twins(sprites(SQUARE, BAR, shifted)) == [(0, 2)]
+
+
+def test_sprites_that_differ_in_colour_alone_are_no_twins():
+    pair = sprites(SQUARE, SQUARE)
+    pair[0, 0], pair[1, 1] = 0.0, 0.0
+
+    assert find_twins(pair) == []
+
+
+def test_sprites_without_anything_are_no_trouble():
+    assert find_twins(sprites(torch.zeros(8, 8), torch.zeros(8, 8), BAR)) == []
+
+
+@pytest.mark.parametrize("tint", [False, True])
+def test_what_is_missing_is_drawn_where_it_is(tint):
+    model = Decomposer(
+        sprites=Pixels(count=1, size=(8, 8)),
+        layer_transforms=[Color(), Position()] if tint else [Position()],
+        compositor=Ordered(layers=1),
+        selector=Matching(),
+    )
+    colour = torch.tensor([0.5, 0.0, 0.25])[:, None, None]
+    images = torch.zeros(3, 3, 16, 16)
+    images[1, :, 5:13, 6:14] = colour * BAR
+    model.prepare(images)
+    with torch.no_grad():
+        model.sprites.mask.copy_(0.1 * SQUARE)
+    scene = model.explain(images)
+
+    (drawn,) = model.selector.missed(images, scene, model, count=1)
+
+    assert find_twins(torch.stack([drawn, sprites(BAR)[0]])) == ([(0, 1)] if tint else [])
+    opaque = drawn[3] > 0.5
+    assert opaque.sum() == 6
+    inside = torch.tensor([1.0]) if tint else colour[:, 0]
+    torch.testing.assert_close(drawn[:3, opaque], inside.expand(3, 6))
+
+
+def test_nothing_is_drawn_of_images_that_are_explained():
+    model = Decomposer(
+        sprites=Pixels(count=1, size=(8, 8)),
+        layer_transforms=[Position()],
+        compositor=Ordered(layers=1),
+        selector=Matching(empty_cost=1e-4),
+    )
+    images = torch.zeros(2, 3, 16, 16)
+    model.prepare(images)
+
+    assert len(model.selector.missed(images, model.explain(images), model, count=2)) == 0

@@ -1,0 +1,175 @@
+"""Turned and resized sprites are found, too."""
+
+import math
+
+import pytest
+import torch
+
+from celstack import EMPTY, Decomposer, Scene
+from celstack.objective import squared_error
+from celstack_kit.compositors.occlusion import Occlusion
+from celstack_kit.prototypes.pixels import Pixels
+from celstack_kit.selectors.bank import COARSE, Bank
+from celstack_kit.selectors.draft import show_alone
+from celstack_kit.selectors.matching import Matching
+from celstack_kit.selectors.placing import Placing
+from celstack_kit.selectors.refine import Closeup, refine
+from celstack_kit.selectors.templates import Around
+from celstack_kit.transforms.affine import Affine
+from celstack_kit.transforms.color import Color
+from celstack_kit.transforms.position import Position
+from celstack_kit.transforms.similarity import Similarity
+
+CANVAS = (48, 48)
+SIZE = (20, 20)
+
+
+def arrow():
+    """Draw a shape that looks the same in no two directions."""
+    mask = torch.zeros(SIZE)
+    mask[3:17, 8:12] = 1.0
+    mask[3:8, 4:12] = 1.0
+    return mask
+
+
+def model(transforms=((Similarity,), (Color, Position)), layers=1, **options):
+    of_sprite, of_layer = transforms
+    made = Decomposer(
+        sprites=Pixels(count=2, size=SIZE),
+        sprite_transforms=[make() for make in of_sprite],
+        layer_transforms=[make() for make in of_layer],
+        compositor=Occlusion(layers=layers),
+        selector=Matching(turns=12, sizes=[0.6, 0.8, 1.0], refine=8, **options),
+    )
+    made.prepare(torch.rand(1, 3, *CANVAS))
+    with torch.no_grad():
+        made.sprites.colour.fill_(1.0)
+        made.sprites.mask[0, 0] = arrow()
+        made.sprites.mask[1, 0] = 0.0
+        made.sprites.mask[1, 0, 5:15, 5:15] = 1.0
+    return made.eval()
+
+
+def planted(made, poses, gains, sprite=0):
+    """Put one layer to an image at these poses."""
+    params = Placing(made, SIZE).params(torch.tensor(poses), torch.tensor(gains))
+    scene = Scene(
+        sprite=torch.full((len(poses), 1), sprite),
+        sprite_params=params[0][:, None],
+        layer_params=params[1][:, None],
+        occlusion=torch.zeros(len(poses), 1, 1),
+    )
+    return made.render(scene).image
+
+
+POSES = [
+    [24.0, 24.0, 0.0, 0.0],
+    [20.3, 27.8, -0.3, 1.0],
+    [30.0, 14.5, -0.45, math.pi],
+    [14.2, 33.1, -0.1, -2.2],
+]
+GAINS = [[1.0, 0.2, 0.5], [0.4, 0.8, 0.1], [0.9, 0.9, 0.3], [0.5, 0.5, 0.5]]
+
+
+@pytest.mark.parametrize(
+    "transforms",
+    [((Similarity,), (Color, Position)), ((), (Color, Similarity)), ((Affine, Color), ())],
+)
+def test_a_planted_pose_is_found(transforms):
+    made = model(transforms)
+    images = planted(made, POSES, GAINS)
+
+    found = made.explain(images)
+
+    assert found.sprite[:, 0].tolist() == [0, 0, 0, 0]
+    error = squared_error(images, made.render(found).image)
+    assert (error < 0.02 * squared_error(images, torch.zeros_like(images))).all()
+
+
+def test_a_pose_says_where_how_large_and_how_far_turned_a_sprite_is():
+    made = model()
+
+    image = planted(made, [[30.0, 16.0, math.log(0.5), math.pi / 2]], [[1.0, 1.0, 1.0]], 0)[0]
+
+    # The arrow points up and its flag is on the left: turned clockwise, it points right.
+    seen = image[0].detach() > 0.5
+    rows, columns = seen.nonzero().unbind(1)
+    assert int(columns.max() - columns.min()) + 1 == pytest.approx(7, abs=1)
+    assert int(rows.max() - rows.min()) + 1 == pytest.approx(4, abs=1)
+    assert float(columns.float().mean()) > 29.5
+    assert float(rows.float().mean()) < 16.0
+
+
+def test_two_turned_sprites_that_overlap_are_both_found_in_their_order():
+    made = model(layers=2, sweeps=4)
+    back, front = (
+        planted(made, [pose], [[1.0, 1.0, 1.0]], kind)
+        for pose, kind in zip(
+            ([20.0, 22.0, 0.0, 0.4], [22.0, 25.0, -0.1, 1.1]), (0, 1), strict=True
+        )
+    )
+    red, blue = (
+        torch.tensor(colour)[:, None, None] for colour in ([0.9, 0.1, 0.1], [0.1, 0.2, 0.9])
+    )
+    images = torch.where(front > 0.5, blue, torch.where(back > 0.5, red, 0.0))
+
+    found = made.explain(images)
+
+    error = squared_error(images, made.render(found).image)
+    assert (error < 0.1 * squared_error(images, torch.zeros_like(images))).all()
+    assert found.sprite.tolist() == [[0, 1]]
+
+
+def test_a_bank_looks_in_all_directions():
+    made = model()
+    sprites = made.sprites.images().detach()
+    bank = Bank(sprites, CANVAS, turns=12, sizes=[0.7, 1.0])
+    angle, size = 5 * 2 * math.pi / 12, 0.7
+    images = planted(made, [[26.0, 22.0, math.log(size), angle]], [[1.0, 1.0, 1.0]])
+    around = Around(images, torch.zeros_like(images), torch.ones_like(images[:, :1]))
+
+    saved, poses = bank.search(around)
+
+    assert saved[0].argmax() == 0
+    x, y, log_size, turn = poses[0, 0].tolist()
+    assert (x, y) == pytest.approx((26.0, 22.0), abs=COARSE)
+    assert (math.exp(log_size), turn) == pytest.approx((size, angle))
+
+
+def test_refining_saves_as_much_as_it_says_and_never_less_than_before():
+    made = model()
+    sprites = made.sprites.images().detach()
+    images = planted(made, POSES, GAINS).detach()
+    around = Around(images, 0.1 * torch.rand_like(images), torch.rand_like(images[:, :1]))
+    pose = torch.tensor(POSES) + torch.tensor([1.0, -1.0, 0.1, 0.2])
+    everyone, first = torch.arange(4), torch.zeros(4, dtype=torch.int64)
+    closeup = Closeup(around, everyone, sprites[first], pose, tints=True)
+
+    before, after = (refine(closeup, pose, steps) for steps in (0, 6))
+
+    for saved, where, gains in (before, after):
+        shown = show_alone(made, first, *Placing(made, SIZE).params(where, gains))
+        torch.testing.assert_close(around.saved(shown).detach(), saved, atol=1e-2, rtol=1e-3)
+    assert (after[0] > before[0]).all()
+
+
+def test_refining_finds_places_between_pixels():
+    torch.manual_seed(0)
+    made = Decomposer(
+        sprites=Pixels(count=1, size=SIZE),
+        layer_transforms=[Similarity()],
+        compositor=Occlusion(layers=1),
+        selector=Matching(refine=6),
+    )
+    made.prepare(torch.rand(1, 3, *CANVAS))
+    images = planted(made, [[20.4, 21.7, 0.03, 0.05]], [[1.0, 1.0, 1.0]])
+
+    found = made.explain(images)
+
+    assert (squared_error(images, made.render(found).image) < 1e-6).all()
+
+
+def test_nothing_is_found_where_there_is_nothing():
+    made = model(empty_cost=1e-4)
+
+    assert (made.explain(torch.zeros(2, 3, *CANVAS)).sprite == EMPTY).all()
