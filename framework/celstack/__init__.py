@@ -10,6 +10,7 @@ from celstack.errors import CelstackError
 if TYPE_CHECKING:
     from celstack.assembly import Assembly, Evaluation, Stage, Training, Transforms
     from celstack.candidates import Candidates
+    from celstack.decompose import read_images
     from celstack.evaluate import score
     from celstack.hookspecs import hookimpl
     from celstack.interfaces.candidate_selector import CandidateSelector
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
     from celstack.interfaces.selector import Selector
     from celstack.interfaces.transform import Transform, Warp
     from celstack.model import Decomposer
+    from celstack.openrun import OpenRun, open_run
     from celstack.rundir import RunDirectory
     from celstack.scene import EMPTY, Rendering, Scene
+    from celstack.scenefile import read_scene, write_scene
     from celstack.train import Trained, run
 
 # Public names are imported when they are first used, because most of them bring torch in.
@@ -41,6 +44,7 @@ _HOME = {
     "Evaluation": "assembly",
     "Metric": "interfaces.metric",
     "Observer": "interfaces.observer",
+    "OpenRun": "openrun",
     "Outline": "interfaces.predictor",
     "Prediction": "interfaces.predictor",
     "Predictor": "interfaces.predictor",
@@ -57,8 +61,12 @@ _HOME = {
     "Transforms": "assembly",
     "Warp": "interfaces.transform",
     "hookimpl": "hookspecs",
+    "open_run": "openrun",
+    "read_images": "decompose",
+    "read_scene": "scenefile",
     "run": "train",
     "score": "evaluate",
+    "write_scene": "scenefile",
 }
 
 __all__ = [
@@ -75,6 +83,7 @@ __all__ = [
     "Evaluation",
     "Metric",
     "Observer",
+    "OpenRun",
     "Outline",
     "Prediction",
     "Predictor",
@@ -91,8 +100,12 @@ __all__ = [
     "Transforms",
     "Warp",
     "hookimpl",
+    "open_run",
+    "read_images",
+    "read_scene",
     "run",
     "score",
+    "write_scene",
 ]
 
 

@@ -18,6 +18,9 @@ COMMANDS = {
     "data": "list what datasets have and need, and fetch published files",
     "evaluate": "score a run again, from its folder alone",
     "table": "set finished runs side by side with published figures",
+    "decompose": "take images apart with a run: layers, maps, scenes, OpenRaster",
+    "render": "make images of scene files, with the sprites of a run",
+    "sprites": "write the sprites and backgrounds of a run as pictures",
     "look": "draw the images that a recipe would learn from",
     "new-plugin": "write a new plugin package to start from",
 }

@@ -1,0 +1,86 @@
+"""`celstack decompose`: take images apart with what a run has learned."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+LINE_EVERY = 10.0
+"""Seconds between two lines, where no bar can move."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Say what the command takes."""
+    parser.add_argument("run", metavar="RUN", help="the folder of a run")
+    parser.add_argument(
+        "images", nargs="+", metavar="IMAGE_OR_FOLDER", help="images, or folders of them"
+    )
+    parser.add_argument("--out", required=True, metavar="DIR", help="where the results go")
+    parser.add_argument("--device", default="auto", help="as for run-recipe (auto)")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Find the images, open the run, and write a folder for each image."""
+    from celstack.finished import check_run
+    from celstack.imagefiles import find_images
+
+    folder, out = Path(arguments.run), Path(arguments.out)
+    check_run(folder)
+    images, skipped = find_images(arguments.images, out)
+
+    from celstack.cli import complain, say
+    from celstack.decompose import OVERVIEW, decompose
+    from celstack.device import find_device
+    from celstack.openrun import open_run
+
+    opened = open_run(folder)
+    decomposer = opened.decomposer.to(find_device(arguments.device))
+    written = 0
+
+    def watch(done: int, damaged: int) -> None:
+        nonlocal written, skipped
+        written += done
+        skipped += damaged
+        show(done + damaged)
+
+    try:
+        with progress(len(images)) as show:
+            batch_size = opened.assembly.evaluation.batch_size
+            decompose(decomposer, images, out, batch_size, watch)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"interrupted; {_count(written)} in {out}") from None
+    if skipped:
+        files = "1 file that is" if skipped == 1 else f"{skipped} files that are"
+        complain(f"warning: {files} no image, or damaged, left out", 0)
+    first = f" of the first {OVERVIEW}" if written > OVERVIEW else ""
+    say(f"{_count(written)} in {out}; look at {out / 'overview.png'}{first}")
+
+
+def _count(images: int) -> str:
+    return "1 image is" if images == 1 else f"{images} images are"
+
+
+@contextmanager
+def progress(images: int) -> Iterator[Callable[[int], None]]:
+    """Show on standard error how many images are done: a bar, or a line now and then."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    plain = not console.is_interactive
+    done, told = 0, time.monotonic()
+
+    def watch(more: int) -> None:
+        nonlocal done, told
+        done += more
+        bar.update(task, completed=done)
+        if plain and time.monotonic() - told > LINE_EVERY:
+            told = time.monotonic()
+            console.print(f"decomposed {done} of {images} images", highlight=False)
+
+    with Progress(console=console, transient=True, disable=plain) as bar:
+        task = bar.add_task("decomposing", total=images)
+        yield watch
