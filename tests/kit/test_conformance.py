@@ -27,6 +27,14 @@ WAYS: dict[str, list[dict[str, Callable[[], Any]]]] = {
     ],
     "compositor-ordered": [{"layers": lambda: 1}, {"layers": lambda: 3}],
     "dataset-clevr6": [{"count": lambda: 2, "test_count": lambda: 1, "samples": lambda: 4}],
+    "dataset-coins": [
+        {"count": lambda: 20, "test_count": lambda: 5},
+        {"count": lambda: 9, "test_count": lambda: 1, "objects": lambda: 2},
+    ],
+    "dataset-glyphs": [
+        {"count": lambda: 20, "test_count": lambda: 5},
+        {"count": lambda: 9, "test_count": lambda: 1, "letters": lambda: "xyz"},
+    ],
     "dataset-gtsrb8": [
         {"root": lambda: published.as_zip(published.sign_files())},
         {"root": lambda: published.as_folder(published.sign_files())},
