@@ -56,7 +56,7 @@ def test_the_python_assembly_takes_about_fifteen_lines():
 
 
 def test_the_two_commands_are_there():
-    assert "pip install -e . && run-recipe smoke.toml" in README
+    assert "pip install -e . && run-recipe tetrominoes.toml" in README
     assert 'pip install -e ".[dev]" && pytest' in README
 
 
