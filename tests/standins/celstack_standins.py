@@ -44,6 +44,9 @@ class Clevr6(StandIn):
     side = 128
     most_objects = 6
 
+    def __init__(self, count: int = 34963) -> None:
+        assert count == 34963  # FACTS.md, section 1
+
 
 class Gtsrb8(StandIn):
     side = 28
