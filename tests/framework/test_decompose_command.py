@@ -15,10 +15,9 @@ import torch
 from PIL import Image
 
 import celstack
-from celstack import Decomposer
+from celstack import Decomposer, counting
 from celstack import decompose as decompose_module
 from celstack.assemble import assemble
-from celstack.commands import decompose as command_module
 from celstack.imagefiles import find_images
 from celstack.recipe import read_recipe
 from celstack.resolve import resolve
@@ -271,7 +270,7 @@ def test_a_full_disk_is_told_and_leaves_no_draft(
 def test_progress_is_told_now_and_then_where_no_bar_can_move(
     command, layered_run, photos, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(command_module, "LINE_EVERY", 0.0)
+    monkeypatch.setattr(counting, "LINE_EVERY", 0.0)
 
     answer = command(
         "celstack",

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from celstack.commands import evaluate as command_module
+from celstack import counting
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_metrics_whose_truth_is_missing_are_said_to_be(evaluate):
 
 
 def test_progress_is_told_now_and_then_where_no_bar_can_move(evaluate, monkeypatch):
-    monkeypatch.setattr(command_module, "LINE_EVERY", 0.0)
+    monkeypatch.setattr(counting, "LINE_EVERY", 0.0)
 
     assert evaluate().complaint == "scored 16 of 16 images\n"
 

@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-
-LINE_EVERY = 10.0
-"""Seconds between two lines, where no bar can move."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +26,7 @@ def main(arguments: argparse.Namespace) -> None:
     images, skipped = find_images(arguments.images, out)
 
     from celstack.cli import complain, say
+    from celstack.counting import counting
     from celstack.decompose import OVERVIEW, decompose
     from celstack.device import find_device
     from celstack.openrun import open_run
@@ -47,7 +42,7 @@ def main(arguments: argparse.Namespace) -> None:
         show(done + damaged)
 
     try:
-        with progress(len(images)) as show:
+        with counting("decomposing", "decomposed", len(images)) as show:
             batch_size = opened.assembly.evaluation.batch_size
             decompose(decomposer, images, out, batch_size, watch)
     except KeyboardInterrupt:
@@ -61,26 +56,3 @@ def main(arguments: argparse.Namespace) -> None:
 
 def _count(images: int) -> str:
     return "1 image is" if images == 1 else f"{images} images are"
-
-
-@contextmanager
-def progress(images: int) -> Iterator[Callable[[int], None]]:
-    """Show on standard error how many images are done: a bar, or a line now and then."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    console = Console(stderr=True)
-    plain = not console.is_interactive
-    done, told = 0, time.monotonic()
-
-    def watch(more: int) -> None:
-        nonlocal done, told
-        done += more
-        bar.update(task, completed=done)
-        if plain and time.monotonic() - told > LINE_EVERY:
-            told = time.monotonic()
-            console.print(f"decomposed {done} of {images} images", highlight=False)
-
-    with Progress(console=console, transient=True, disable=plain) as bar:
-        task = bar.add_task("decomposing", total=images)
-        yield watch

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import argparse
 import math
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 from celstack.commands.run import add_overrides
-
-LINE_EVERY = 10.0
-"""Seconds between two lines, where no bar can move."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,6 +34,7 @@ def main(arguments: argparse.Namespace) -> None:
 
     from celstack.assembly import Evaluation
     from celstack.cli import say
+    from celstack.counting import counting
     from celstack.device import find_device
     from celstack.evaluate import score
     from celstack.openrun import open_run
@@ -60,7 +56,7 @@ def main(arguments: argparse.Namespace) -> None:
     decomposer = opened.decomposer.to(find_device(arguments.device))
     count = min(evaluation.images, assembly.dataset.count(evaluation.split))
     say(f"{folder} after step {opened.step}, on {count} images of the split {evaluation.split}")
-    with progress(count) as watch:
+    with counting("scoring", "scored", count) as watch:
         scores = score(decomposer, assembly.dataset, assembly.metrics, evaluation, watch)
     as_it_was = evaluation == assembly.evaluation and not arguments.set and not arguments.data
     tell(scores, stored(folder) if as_it_was else {})
@@ -117,26 +113,3 @@ def alike(left: float, right: float) -> bool:
     if math.isnan(left) or math.isnan(right):
         return math.isnan(left) and math.isnan(right)
     return math.isclose(left, right, rel_tol=1e-4, abs_tol=1e-6)
-
-
-@contextmanager
-def progress(images: int) -> Iterator[Callable[[int], None]]:
-    """Show on standard error how many images are done: a bar, or a line now and then."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    console = Console(stderr=True)
-    plain = not console.is_interactive
-    done, told = 0, time.monotonic()
-
-    def watch(more: int) -> None:
-        nonlocal done, told
-        done += more
-        bar.update(task, completed=done)
-        if plain and time.monotonic() - told > LINE_EVERY:
-            told = time.monotonic()
-            console.print(f"scored {done} of {images} images", highlight=False)
-
-    with Progress(console=console, transient=True, disable=plain) as bar:
-        task = bar.add_task("scoring", total=images)
-        yield watch
