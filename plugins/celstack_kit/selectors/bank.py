@@ -1,6 +1,7 @@
 """Bank: turned and resized sprites, held against what is not explained yet, coarsely."""
 
 import math
+from functools import partial
 
 import torch
 from jaxtyping import Float
@@ -9,16 +10,16 @@ from torch.nn.functional import avg_pool2d
 
 from celstack.sampling import look_up
 from celstack.softclip import softclip
-from celstack_kit.selectors.correlation import Correlation
+from celstack_kit.selectors.blends import Blends, find_shares
 from celstack_kit.selectors.placing import turned_back
-from celstack_kit.selectors.templates import LEAST, Around
+from celstack_kit.selectors.templates import LEAST, Around, Templates
 
 COARSE = 2
 """How many pixels of the canvas, along each side, are one where sprites are looked for."""
 
 
 class Bank:
-    """K sprites at R angles and sizes, grey, at a lower resolution: first guesses only."""
+    """K sprites at R angles and sizes, at a lower resolution: first guesses only."""
 
     def __init__(
         self,
@@ -26,31 +27,22 @@ class Bank:
         canvas: tuple[int, int],
         turns: int,
         sizes: list[float],
+        tint: bool = True,
     ) -> None:
         angles = torch.arange(turns).to(sprites) * (2 * math.pi / turns)
         log_sizes = sprites.new_tensor(sizes).log()
         self.ways = torch.cartesian_prod(log_sizes, angles).view(-1, 2)
         self.count = len(sprites)
-        window = _even(max(sprites.shape[2:]) * max(sizes))
-        mask, shown = _seen(sprites, self.ways, window)
+        seen = _seen(sprites, self.ways, _even(max(sprites.shape[2:]) * max(sizes)))
+        shares = find_shares(
+            torch.cat([seen[:, :-1] * seen[:, -1:], seen[:, -1:]], 1).flatten(1)
+        )
         coarse = (canvas[0] // COARSE, canvas[1] // COARSE)
-        self.mask = Correlation(mask, coarse, fourier=False)
-        self.shown = Correlation(shown, coarse, fourier=False)
-        self.energy = Correlation(shown.square(), coarse, fourier=False)
+        self.templates = Templates(seen, coarse, tint, partial(Blends, shares=shares))
 
     def search(self, around: Around) -> tuple[Float[Tensor, "B K"], Float[Tensor, "B K 4"]]:
-        """Return what each sprite may save at its best, and the pose in which it does.
-
-        As for templates, but taking masks for hard: m^2 is m.
-        """
-        residual, hidden, left = (avg_pool2d(maps, COARSE) for maps in around)
-        batch, channels = residual.shape[:2]
-        match = self.shown((left * (residual + hidden)).flatten(0, 1)[:, None])
-        match = match.unflatten(0, (batch, channels))
-        energy = self.energy(left.square()).clamp_min_(LEAST)[:, None]
-        gain = (match / energy).clamp_(0.0, 1.0)
-        saved = match.mul_(2).addcmul_(gain, energy, value=-1.0).mul_(gain).sum(1)
-        saved -= self.mask((hidden * (2 * residual + hidden)).sum(1, keepdim=True))
+        """Return what each sprite may save at its best, and the pose in which it does."""
+        saved, _ = self.templates.scores(Around(*(avg_pool2d(maps, COARSE) for maps in around)))
         columns = saved.shape[3]
         most, place = saved.flatten(2).max(2)
         most, way = most.unflatten(1, (self.count, -1)).max(2)
@@ -62,19 +54,19 @@ class Bank:
 
 def _seen(
     sprites: Float[Tensor, "K D h w"], ways: Float[Tensor, "R 2"], window: int
-) -> tuple[Float[Tensor, "KR 1 t t"], Float[Tensor, "KR 1 t t"]]:
-    """Return masks, and grey times mask, of all sprites seen in all ways."""
+) -> Float[Tensor, "KR D t t"]:
+    """Return all sprites, seen in all ways."""
     log_size, angle = ways.unbind(1)
     pixels = torch.arange(window).to(sprites) + 0.5 - window / 2
     points = torch.stack(torch.meshgrid(pixels, pixels, indexing="xy"), dim=-1).view(-1, 2)
     back = turned_back(angle) * (2 * (-log_size).exp() / max(sprites.shape[2:]))[:, None, None]
-    grey = torch.cat([sprites[:, :-1].mean(1, keepdim=True), sprites[:, -1:]], dim=1)
     # Sprites are channels: all of them look through the same points.
-    channels = grey.flatten(0, 1).expand(len(ways), -1, -1, -1)
-    found = look_up(channels, points @ back.mT, "zeros").unflatten(1, (len(sprites), 2))
+    channels = sprites.flatten(0, 1).expand(len(ways), -1, -1, -1)
+    found = look_up(channels, points @ back.mT, "zeros").unflatten(1, sprites.shape[:2])
     found = found.transpose(0, 1).flatten(0, 1).unflatten(2, (window, window))
-    mask = softclip(found[:, 1:])
-    return avg_pool2d(mask, COARSE), avg_pool2d(mask * found[:, :1], COARSE)
+    mask = softclip(found[:, -1:])
+    mask, shown = avg_pool2d(mask, COARSE), avg_pool2d(mask * found[:, :-1], COARSE)
+    return torch.cat([shown / mask.clamp_min(LEAST), mask], dim=1)
 
 
 def _even(length: float) -> int:

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 import torch
-from annotated_types import Ge, Gt
+from annotated_types import Ge, Gt, Interval
 from jaxtyping import Float
 from torch import Tensor
 
@@ -13,7 +13,8 @@ from celstack_kit.selectors.draft import Draft
 from celstack_kit.selectors.growth import draw_missing, find_twins
 from celstack_kit.selectors.order import find_order
 from celstack_kit.selectors.placing import Placing, can_place
-from celstack_kit.selectors.search import Search, Turned, Upright
+from celstack_kit.selectors.search import MOST, Search, Turned, Upright
+from celstack_kit.selectors.sweep import explain_again, fill
 
 
 class Matching(Selector):
@@ -25,9 +26,14 @@ class Matching(Selector):
     are put in the order that fits better; ``training_sweeps`` of them will do for learning.
     With ``empty_cost``, the price lambda of Eq. 5, a layer may stay empty.
 
+    What is put first decides much. With more than one of ``starts``, images are also explained
+    beginning with the sprite that comes second, and so on, and the best scene is kept; not so
+    while learning, which can do with the first.
+
     Sprites are also looked for in ``turns`` angles around the circle and in all ``sizes``, if
     these are given: first at half the resolution, then closely, with ``refine`` steps of Gauss
-    and Newton. Without them, ``refine`` looks for places between the pixels.
+    and Newton, between the angles and between the least and the largest size. Without them,
+    ``refine`` looks for places between the pixels.
 
     No predictor is needed: only sprites and backgrounds learn. A transform must be able to
     ``place`` sprites, such as position; one that can ``tint`` them, such as color, lets
@@ -39,6 +45,7 @@ class Matching(Selector):
         sweeps: Annotated[int, Ge(1)] = 2,
         training_sweeps: Annotated[int, Ge(1)] | None = None,
         empty_cost: Annotated[float, Ge(0)] | None = None,
+        starts: Annotated[int, Interval(ge=1, le=MOST)] = 1,
         turns: Annotated[int, Ge(1)] = 1,
         sizes: list[Annotated[float, Gt(0)]] | None = None,
         refine: Annotated[int, Ge(0)] = 0,
@@ -48,6 +55,7 @@ class Matching(Selector):
         self.sweeps = sweeps
         self.training_sweeps = training_sweeps or sweeps
         self.empty_cost = empty_cost
+        self.starts = starts
         self.turns = turns
         self.sizes = sizes
         self.refine = refine
@@ -71,27 +79,23 @@ class Matching(Selector):
         noise: Float[Tensor, "K H W"] | None,
         allow_empty: bool,
     ) -> Scene:
-        """Explain layer after layer, again and again, until nothing changes."""
+        """Begin in one way or more, and keep the scenes that explain best."""
         sprites = decomposer.sprite_images()
-        search = self._search(sprites, decomposer)
-        draft = Draft(images, decomposer, noise)
+        placing = Placing(decomposer, (sprites.shape[2], sprites.shape[3]))
+        search = self._search(sprites, placing)
         price = (self.empty_cost or 0.0) * images[0].numel() if allow_empty else None
-        some = torch.arange(len(images), device=images.device)
-        for _ in range(self.training_sweeps if decomposer.training else self.sweeps):
-            changed = fit_backdrop(draft, some)
-            # What explains most is seldom hidden: begin in front, and go on behind it.
-            for layer in reversed(range(draft.sprite.shape[1])):
-                around = draft.around(layer, some)
-                changed |= draft.offer(layer, some, around, *search(around), price)
-            changed |= find_order(draft, some)
-            some = some[changed]
-            if not len(some):
-                break
+        starts = 1 if decomposer.training else min(self.starts, len(sprites))
+        sweeps = self.training_sweeps if decomposer.training else self.sweeps
+        draft, *others = (
+            _sweep(Draft(images, decomposer, placing, noise), search, price, sweeps, rank)
+            for rank in range(starts)
+        )
+        for other in others:
+            draft.take_better(other, price or 0.0)
         return draft.scene()
 
-    def _search(self, sprites: Float[Tensor, "K D h w"], decomposer: Decomposer) -> Search:
+    def _search(self, sprites: Float[Tensor, "K D h w"], placing: Placing) -> Search:
         """Choose how to search."""
-        placing = Placing(decomposer, (sprites.shape[2], sprites.shape[3]))
         if self.turns == 1 and self.sizes is None:
             return Upright(sprites, placing, self.refine)
         return Turned(sprites, placing, self.turns, self.sizes or [1.0], self.refine)
@@ -114,6 +118,21 @@ class Matching(Selector):
         size = (sprites.shape[2], sprites.shape[3])
         tints = Placing(decomposer, size).tints
         return draw_missing(images, scene, decomposer, count, size, tints)
+
+
+def _sweep(draft: Draft, search: Search, price: float | None, sweeps: int, rank: int) -> Draft:
+    """Explain layer after layer, again and again, until nothing changes."""
+    some = torch.arange(len(draft.images), device=draft.images.device)
+    for sweep in range(sweeps):
+        changed = fit_backdrop(draft, some)
+        if sweep:
+            changed |= explain_again(draft, some, search, price)
+        changed |= fill(draft, some, search, price, 0 if sweep else rank)
+        changed |= find_order(draft, some)
+        some = some[changed]
+        if not len(some):
+            break
+    return draft
 
 
 @hookimpl

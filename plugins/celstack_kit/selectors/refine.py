@@ -1,5 +1,7 @@
 """Refine: move, turn and resize sprites a little, until they fit best."""
 
+import math
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -19,7 +21,11 @@ ROOM = 4
 
 
 class Closeup:
-    """Sprites held against windows of the canvas, one window to a sprite, at any pose."""
+    """Sprites held against windows of the canvas, one window to a sprite, at any pose.
+
+    With a ``stride`` of 2, say, only every second pixel of every second row is looked at, and
+    stands for its neighbours.
+    """
 
     def __init__(
         self,
@@ -28,12 +34,13 @@ class Closeup:
         sprites: Float[Tensor, "n D h w"],
         pose: Float[Tensor, "n 4"],
         tints: bool,
+        stride: int = 1,
     ) -> None:
-        self.sprites, self.tints = sprites, tints
+        self.sprites, self.tints, self.area = sprites, tints, stride**2
         longest = max(sprites.shape[2:]) * float(pose[:, 2].exp().max())
         side = 2 * (int(0.6 * longest) + ROOM)
         corner = pose[:, :2].round().long() - side // 2
-        steps = torch.arange(side, device=pose.device)
+        steps = torch.arange(0, side, stride, device=pose.device)
         across, down = (corner[:, axis, None] + steps for axis in (0, 1))
         maps = torch.cat([*around], dim=1)
         height, width = maps.shape[2:]
@@ -47,9 +54,7 @@ class Closeup:
         found = maps.flatten(2)[images].gather(2, index) * inside.flatten(1)[:, None]
         channels = around.residual.shape[1]
         self.residual, self.hidden, self.left = found.split([channels, channels, 1], dim=1)
-        grid = torch.stack(
-            [across[:, None].expand(-1, side, -1), down[:, :, None].expand(-1, -1, side)], dim=3
-        )
+        grid = torch.stack(torch.broadcast_tensors(across[:, None], down[:, :, None]), dim=3)
         self.points = grid.flatten(1, 2).to(pose) + 0.5
 
     def change(
@@ -75,16 +80,19 @@ class Closeup:
 
     def saved(self, change: Float[Tensor, "n C m"]) -> Float[Tensor, " n"]:
         """Return by how much that lowers the squared error."""
-        return (change * (2 * self.residual - change)).flatten(1).sum(1)
+        return self.area * (change * (2 * self.residual - change)).flatten(1).sum(1)
 
 
 def refine(
-    closeup: Closeup, pose: Float[Tensor, "n 4"], steps: int
+    closeup: Closeup,
+    pose: Float[Tensor, "n 4"],
+    steps: int,
+    log_sizes: tuple[float, float] = (-math.inf, math.inf),
 ) -> tuple[Float[Tensor, " n"], Float[Tensor, "n 4"], Float[Tensor, "n C"]]:
     """Follow Gauss and Newton for some steps; return what is saved, the poses and the gains.
 
     Gains follow the poses in closed form. A step that does not save more is not taken, and
-    the next one is shorter.
+    the next one is shorter. Sizes stay between the least and the most of ``log_sizes``.
     """
     damping = torch.full_like(pose[:, 0], DAMPING)
     farthest, nudges = pose.new_tensor(FARTHEST), torch.diag(pose.new_tensor(STEP))
@@ -98,6 +106,7 @@ def refine(
         stiff = damping[:, None] * curve.diagonal(dim1=1, dim2=2) + LEAST
         move = torch.linalg.solve(curve + torch.diag_embed(stiff), slopes @ misses[:, :, None])
         tried = pose + move[:, :, 0].clamp(-farthest, farthest)
+        tried[:, 2].clamp_(*log_sizes)
         (tried_change,), (tried_gains,) = closeup.change(tried[None])
         tried_saved = closeup.saved(tried_change)
         better = tried_saved > saved

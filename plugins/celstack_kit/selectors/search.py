@@ -1,6 +1,8 @@
 """Search: ways to find the sprite that explains most of what is left of an image."""
 
-from collections.abc import Callable
+import math
+from abc import ABC, abstractmethod
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -12,33 +14,64 @@ from celstack_kit.selectors.refine import Closeup, refine
 from celstack_kit.selectors.templates import Around, Templates
 
 MOST = 3
-"""How many sprites are looked at closely."""
-
-Choice = tuple[Int[Tensor, " n"], Float[Tensor, "n P"], Float[Tensor, "n Q"]]
-"""Sprites, and the parameters that put them where they are, of sprites and of layers."""
-Search = Callable[[Around], Choice]
+"""How many sprites are looked at closely, or come first in turn."""
 
 
-class Upright:
+class Choice(NamedTuple):
+    """A sprite for a layer of each image, its pose (``placing``) and the gains of its colours.
+
+    ``saved`` is by how much it lowers the squared error, as far as the search can see.
+    """
+
+    saved: Float[Tensor, " n"]
+    sprite: Int[Tensor, " n"]
+    pose: Float[Tensor, "n 4"]
+    gains: Float[Tensor, "n C"]
+
+
+class Search(ABC):
+    """Finds the sprite that explains most of what a layer finds."""
+
+    @abstractmethod
+    def __call__(
+        self,
+        around: Around,
+        present: tuple[Int[Tensor, " n"], Float[Tensor, "n 4"]] | None = None,
+        rank: int = 0,
+    ) -> Choice:
+        """Return the best choice for each image; or the next best sprite, by its rank.
+
+        ``present`` are the sprites that are there already and their poses, from where it may
+        be a short way to better ones.
+        """
+
+
+class Upright(Search):
     """Look at every place, for sprites as they are; then between the pixels, if told to."""
 
     def __init__(self, sprites: Float[Tensor, "K D h w"], placing: Placing, steps: int) -> None:
         self.sprites, self.placing, self.steps = sprites, placing, steps
         self.templates = Templates(sprites, placing.canvas, placing.tints)
 
-    def __call__(self, around: Around) -> Choice:
-        """Return the best choice for each image."""
-        found = self.templates.search(around)
-        pose, gains = self.placing.corner(found.row, found.column).to(found.gains), found.gains
+    def __call__(
+        self,
+        around: Around,
+        present: tuple[Int[Tensor, " n"], Float[Tensor, "n 4"]] | None = None,  # noqa: ARG002
+        rank: int = 0,
+    ) -> Choice:
+        """Look everywhere; what is present is somewhere, too."""
+        found = self.templates.search(around, rank)
+        saved, gains = found.saved.gather(1, found.sprite[:, None])[:, 0], found.gains
+        pose = self.placing.corner(found.row, found.column).to(gains)
         if self.steps:
             image = torch.arange(len(pose), device=pose.device)
             sprites = self.sprites[found.sprite]
             closeup = Closeup(around, image, sprites, pose, self.placing.tints)
-            _, pose, gains = refine(closeup, pose, self.steps)
-        return found.sprite, *self.placing.params(pose, gains)
+            saved, pose, gains = refine(closeup, pose, self.steps)
+        return Choice(saved, found.sprite, pose, gains)
 
 
-class Turned:
+class Turned(Search):
     """Look coarsely at every place, angle and size; then closely at the best few sprites."""
 
     def __init__(
@@ -50,17 +83,43 @@ class Turned:
         steps: int,
     ) -> None:
         self.sprites, self.placing, self.steps = sprites, placing, steps
-        self.bank = Bank(sprites, placing.canvas, turns, sizes)
+        self.bank = Bank(sprites, placing.canvas, turns, sizes, placing.tints)
+        # Sprites that are never enlarged beyond this have to learn all there is to see.
+        self.log_sizes = (math.log(min(sizes)), math.log(max(sizes)))
 
-    def __call__(self, around: Around) -> Choice:
-        """Return the best choice for each image."""
+    def __call__(
+        self,
+        around: Around,
+        present: tuple[Int[Tensor, " n"], Float[Tensor, "n 4"]] | None = None,
+        rank: int = 0,
+    ) -> Choice:
+        """Follow the best few, and what is present, with half an eye; then the best closely."""
         saved, poses = self.bank.search(around)
-        few = min(MOST, saved.shape[1])
-        sprite = saved.topk(few, dim=1).indices
-        pose = poses.gather(1, sprite[:, :, None].expand(-1, -1, 4)).flatten(0, 1)
-        image, sprite = torch.arange(len(sprite), device=sprite.device), sprite.flatten()
-        each, sprites = image.repeat_interleave(few), self.sprites[sprite]
-        closeup = Closeup(around, each, sprites, pose, self.placing.tints)
-        saved, pose, gains = refine(closeup, pose, self.steps)
-        best = saved.view(-1, few).argmax(1) + few * image
-        return sprite[best], *self.placing.params(pose[best], gains[best])
+        sprite = saved.topk(min(MOST, saved.shape[1]), dim=1).indices
+        pose = poses.gather(1, sprite[:, :, None].expand(-1, -1, 4))
+        if present is not None:
+            sprite = torch.cat([sprite, present[0][:, None].clamp_min(0)], dim=1)
+            pose = torch.cat([pose, present[1][:, None]], dim=1)
+        few = sprite.shape[1]
+        image = torch.arange(len(sprite), device=sprite.device)
+        each, sprite, pose = image.repeat_interleave(few), sprite.flatten(), pose.flatten(0, 1)
+        _, pose, _ = self._follow(around, each, sprite, pose, self.steps // 2, stride=2)
+        saved, _, _ = self._follow(around, each, sprite, pose, 0)
+        best = saved.view(-1, few).topk(rank + 1, dim=1).indices[:, rank] + few * image
+        sprite = sprite[best]
+        steps = self.steps - self.steps // 2
+        saved, pose, gains = self._follow(around, image, sprite, pose[best], steps)
+        return Choice(saved, sprite, pose, gains)
+
+    def _follow(
+        self,
+        around: Around,
+        image: Int[Tensor, " m"],
+        sprite: Int[Tensor, " m"],
+        pose: Float[Tensor, "m 4"],
+        steps: int,
+        stride: int = 1,
+    ) -> tuple[Float[Tensor, " m"], Float[Tensor, "m 4"], Float[Tensor, "m C"]]:
+        tints = self.placing.tints
+        closeup = Closeup(around, image, self.sprites[sprite], pose, tints, stride)
+        return refine(closeup, pose, steps, self.log_sizes)

@@ -1,5 +1,6 @@
 """Templates: sprites held against what is not explained yet, at every place."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -7,8 +8,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from celstack.softclip import softclip
+from celstack_kit.selectors.blends import Blends
 from celstack_kit.selectors.correlation import Correlation
 
+Hold = Callable[[Float[Tensor, "K G h w"], tuple[int, int]], Correlation | Blends]
+"""How templates are held against maps of some size."""
 LEAST = 1e-6
 """Less energy than this is none."""
 
@@ -36,7 +40,7 @@ class Around(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The best sprite for a layer of each image, its place, and the gains of its colours.
+    """A sprite for a layer of each image, its place, and the gains of its colours.
 
     ``saved`` is what each sprite would save at its best place.
     """
@@ -56,25 +60,26 @@ class Templates:
         sprites: Float[Tensor, "K D h w"],
         canvas: tuple[int, int],
         tint: bool,
-        fourier: bool | None = None,
+        hold: Hold = Correlation,
     ) -> None:
         colour, mask = sprites[:, :-1], softclip(sprites[:, -1:])
         shown = mask * colour
 
-        def hold(*templates: Tensor) -> Correlation:
-            return Correlation(torch.cat(templates, dim=1), canvas, fourier)
-
         self.tint = tint
-        self.mask = hold(mask, mask.square())
-        self.colours = [hold(one, mask * one) for one in shown.split(1, dim=1)]
-        self.energies = [hold(one.square()) for one in shown.split(1, dim=1)]
+        self.mask = hold(torch.cat([mask, mask.square()], dim=1), canvas)
+        self.colours = [
+            hold(torch.cat([one, mask * one], dim=1), canvas) for one in shown.split(1, dim=1)
+        ]
+        self.energies = [hold(one.square(), canvas) for one in shown.split(1, dim=1)]
         everywhere = sprites.new_ones(1, 1, *canvas)
         self.unhidden = [energy(everywhere).clamp_min_(LEAST) for energy in self.energies]
 
-    def search(self, around: Around) -> Found:
-        """Find sprite, place and gains that save most; gains are between 0 and 1.
+    def scores(
+        self, around: Around
+    ) -> tuple[Float[Tensor, "B K P Q"], list[Float[Tensor, "b K P Q"]]]:
+        """Return what every sprite saves at every place, and the gains with which it does.
 
-        With gain g, a template of colour t and mask m saves 2 g a - g^2 b - c, where
+        Gains are between 0 and 1, or all 1, one map to a colour. With gain g, a template of colour t and mask m saves 2 g a - g^2 b - c, where
         a = <E r, m t> + <E D, m^2 t>, b = <E^2, m^2 t^2> and c = <2 r D, m> + <D^2, m^2>.
         """
         residual, hidden, left = around
@@ -98,12 +103,14 @@ class Templates:
             save = match.mul_(2).addcmul_(gain, energy, value=-1.0).mul_(gain)
             saved = save if saved is None else saved.add_(save)
         assert saved is not None  # images have at least one channel
-        return self._best(saved, gains)
+        return saved, gains
 
-    def _best(self, saved: Float[Tensor, "B K P Q"], gains: list[Tensor]) -> Found:
+    def search(self, around: Around, rank: int = 0) -> Found:
+        """Find sprite, place and gains that save most; or the next best sprite, by its rank."""
+        saved, gains = self.scores(around)
         batch, sprites, rows, columns = saved.shape
         most, place = saved.flatten(2).max(2)
-        sprite = most.argmax(1)
+        sprite = most.topk(rank + 1, dim=1).indices[:, rank]
         place = place.gather(1, sprite[:, None])[:, 0]
         image = torch.arange(batch, device=saved.device)
         row, column = place // columns, place % columns

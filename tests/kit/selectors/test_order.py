@@ -8,6 +8,7 @@ from celstack_kit.prototypes.pixels import Pixels
 from celstack_kit.selectors.draft import Draft, stack
 from celstack_kit.selectors.matching import Matching
 from celstack_kit.selectors.order import find_order, moved_to, overlaps
+from celstack_kit.selectors.placing import Placing
 from celstack_kit.transforms.position import Position
 
 
@@ -21,7 +22,7 @@ def draft(layers, order):
     )
     images = stack(layers[:, order], torch.zeros_like(layers[:, 0, :-1]))[0]
     model.prepare(images)
-    made = Draft(images, model, None)
+    made = Draft(images, model, Placing(model, (2, 2)), None)
     made.layers = layers.clone()
     made.sprite = torch.arange(layers.shape[1]).expand(len(layers), -1).clone()
     return made

@@ -120,6 +120,24 @@ def test_two_turned_sprites_that_overlap_are_both_found_in_their_order():
     assert found.sprite.tolist() == [[0, 1]]
 
 
+def test_a_small_sprite_inside_a_large_one_is_found_in_front_of_it():
+    made = model(layers=2, sweeps=3, empty_cost=1e-5)
+    with torch.no_grad():
+        made.sprites.mask[1] = 1.0
+    large = planted(made, [[24.0, 24.0, 0.0, 0.3]], [[1.0, 1.0, 1.0]], 1)
+    small = planted(made, [[23.0, 25.0, math.log(0.65), 2.0]], [[1.0, 1.0, 1.0]], 0)
+    red, blue = (
+        torch.tensor(colour)[:, None, None] for colour in ([0.9, 0.1, 0.1], [0.1, 0.2, 0.9])
+    )
+    images = torch.where(small > 0.5, blue, torch.where(large > 0.5, red, 0.0))
+
+    found = made.explain(images)
+
+    assert found.sprite.tolist() == [[1, 0]]
+    error = squared_error(images, made.render(found).image)
+    assert (error < 0.1 * squared_error(images, torch.zeros_like(images))).all()
+
+
 def test_a_bank_looks_in_all_directions():
     made = model()
     sprites = made.sprites.images().detach()
