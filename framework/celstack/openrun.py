@@ -18,6 +18,7 @@ from celstack.assembly import Assembly
 from celstack.catalog import Catalog
 from celstack.errors import CelstackError, one_line
 from celstack.finished import check_run
+from celstack.memory import keep_memory
 from celstack.model import Decomposer
 from celstack.recipe import read_recipe
 from celstack.resolve import resolve, signature_of
@@ -51,6 +52,7 @@ def open_run(
 
     ``data`` is another root for the dataset, which is not read here.
     """
+    keep_memory()
     folder = Path(folder)
     check_run(folder)
     state = read_checkpoint(folder / "checkpoint.pt")

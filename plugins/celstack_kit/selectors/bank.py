@@ -34,9 +34,8 @@ class Bank:
         self.ways = torch.cartesian_prod(log_sizes, angles).view(-1, 2)
         self.count = len(sprites)
         seen = _seen(sprites, self.ways, _even(max(sprites.shape[2:]) * max(sizes)))
-        shares = find_shares(
-            torch.cat([seen[:, :-1] * seen[:, -1:], seen[:, -1:]], 1).flatten(1)
-        )
+        colour, mask = seen[:, :-1], seen[:, -1:]
+        shares = find_shares(torch.cat([mask * colour, mask], dim=1).flatten(1))
         coarse = (canvas[0] // COARSE, canvas[1] // COARSE)
         self.templates = Templates(seen, coarse, tint, partial(Blends, shares=shares))
 

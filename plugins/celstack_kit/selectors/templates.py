@@ -79,8 +79,9 @@ class Templates:
     ) -> tuple[Float[Tensor, "B K P Q"], list[Float[Tensor, "b K P Q"]]]:
         """Return what every sprite saves at every place, and the gains with which it does.
 
-        Gains are between 0 and 1, or all 1, one map to a colour. With gain g, a template of colour t and mask m saves 2 g a - g^2 b - c, where
-        a = <E r, m t> + <E D, m^2 t>, b = <E^2, m^2 t^2> and c = <2 r D, m> + <D^2, m^2>.
+        Gains are between 0 and 1, or all 1, one map to a colour. With gain g, a template of
+        colour t and mask m saves 2 g a - g^2 b - c, where a = <E r, m t> + <E D, m^2 t>,
+        b = <E^2, m^2 t^2> and c = <2 r D, m> + <D^2, m^2>.
         """
         residual, hidden, left = around
         hides, free = bool(hidden.any()), bool((left == 1).all())

@@ -242,3 +242,46 @@ def test_sprites_may_be_as_large_as_the_canvas():
     found = made.explain(images)
 
     torch.testing.assert_close(made.render(found).image, images, atol=1e-4, rtol=0.0)
+
+
+def two_bars():
+    """Make bars that cross, and a square. Both bars together are nearly square.
+
+    So a square explains them better at first than either bar does.
+    """
+    made = model(
+        Matching(sweeps=3, empty_cost=1e-5),
+        layer=(Position,),
+        sprites=Pixels(count=3, size=(7, 7)),
+    )
+    with torch.no_grad():
+        made.sprites.colour.fill_(1.0)
+        made.sprites.mask.zero_()
+        made.sprites.mask[0, 0, 1:6] = 1.0
+        made.sprites.mask[1, 0, :, 1:6] = 1.0
+        made.sprites.mask[2] = 1.0
+    return made
+
+
+def test_another_start_may_end_better():
+    made = two_bars()
+    planted = plant(made, [[0, 1]], [[6, 6]], [[9, 9]], 1.0)
+    images = made.render(planted).image.detach()
+    once = squared_error(images, made.render(made.explain(images)).image)
+
+    made.selector.starts = 3
+    found = made.explain(images)
+
+    assert (squared_error(images, made.render(found).image) < 1e-6).all()
+    assert (once > 1e-3).all()
+    assert sorted(found.sprite[0].tolist()) == [0, 1]
+
+
+def test_learning_takes_the_first_start():
+    made = two_bars().train()
+    images = made.render(plant(made, [[0, 1]], [[6, 6]], [[9, 9]], 1.0)).image.detach()
+    first = made.explain(images)
+
+    made.selector.starts = 3
+
+    torch.testing.assert_close(made.explain(images).sprite, first.sprite)

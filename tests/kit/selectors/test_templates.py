@@ -92,3 +92,15 @@ def test_both_ways_of_correlating_find_the_same(tint):
 
     for one, other in zip(direct, fourier, strict=True):
         torch.testing.assert_close(one, other)
+
+
+def test_ranks_go_from_the_best_sprite_to_the_worst():
+    sprites, around = problem(7)
+    templates = Templates(sprites, CANVAS, tint=True)
+
+    ranked = [templates.search(around, rank) for rank in range(3)]
+
+    chosen = torch.stack([found.sprite for found in ranked], dim=1)
+    assert chosen.sort(1).values.tolist() == [[0, 1, 2], [0, 1, 2]]
+    saved = ranked[0].saved.gather(1, chosen)
+    assert (saved.diff(dim=1) <= 0).all()
