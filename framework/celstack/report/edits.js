@@ -56,8 +56,7 @@ Object.assign(window.celstack, (() => {
     const { sprite, layer, background } = model.chains;
     const why = (what, cannot, chain) => {
       const used = [...new Set(chain.map(({ name }) => name))];
-      const reason = used.length ? `no transform does that (${used.join(", ")})` : "no transforms";
-      return `${what} cannot be ${cannot} in this model: ${reason}.`;
+      return `${what} of this model cannot be ${cannot} (transforms: ${used.join(", ") || "none"}).`;
     };
     const objects = (cannot) => why("Objects", cannot, [...sprite, ...layer]);
     return {

@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
-STEP = 2.0**-12
-"""Values are told in steps of this size: a sixteenth of a step of a picture of 8 bits."""
+STEP = 2.0**-11
+"""Values are told in steps of this size: an eighth of a step of a picture of 8 bits."""
 LEVELS = 2**16
 
 
@@ -34,5 +34,5 @@ def pack(images: Float[Tensor, "K D h w"]) -> dict[str, Any]:
         "shape": list(images.shape),
         "low": low.flatten().tolist(),
         "step": step.flatten().tolist(),
-        "data": b64encode(zlib.compress(planes.tobytes(), 9)).decode("ascii"),
+        "data": b64encode(zlib.compress(planes.tobytes())).decode("ascii"),
     }
