@@ -35,5 +35,8 @@ class BrowserCode:
 
     @classmethod
     def beside(cls, module: str, **options: Any) -> BrowserCode:
-        """Read the file that stands beside a plugin's own, ``__file__``, and ends in .js."""
+        """Read the file that stands beside a plugin's own, ``__file__``, and ends in .js.
+
+        A package has to list such files as its data, or they are not installed.
+        """
         return cls(Path(module).with_suffix(".js").read_text(encoding="utf-8"), options)

@@ -19,7 +19,7 @@
       const part = (name) => root.querySelector(`[data-part="${name}"]`);
       this.part = part;
       this.stage = new celstack.Stage(part, model);
-      this.panel = new celstack.Panel(root, model, this.able, {
+      this.panel = new celstack.Panel(root, model, this.stage.painter, this.able, {
         example: (number) => this.open(number),
         object: (layer) => this.select(layer),
         sprite: (sprite) => this.act("swap", { sprite }),
@@ -72,16 +72,11 @@
       stage.frame.setAttribute("aria-label", `The scene: ${session.objects().length} objects`
         + (selected === null ? "" : `, object ${selected + 1} is selected`));
       panel.update(session, this.number);
+      const { painter } = stage;
       const shown = selected !== null && !session.isHidden(selected);
-      const layer = shown && scene.layers[selected];
-      const size = this.model.height * this.model.width;
-      const mean = (plane) => plane.reduce((sum, value) => sum + value, 0) / size;
-      const backdrop = stage.painter.backdrop(scene.background);
       panel.showColours(
-        layer && stage.painter.changed(
-          layer.sprite, layer.sprite_params, layer.layer_params, selected),
-        Array.from({ length: this.model.channels }, (_, channel) =>
-          mean(backdrop.subarray(channel * size, (channel + 1) * size))));
+        shown && celstack.meanColour(painter.changed(scene.layers[selected], selected)),
+        celstack.meanColour(painter.backdropImage(scene.background)));
     }
 
     /** Do what a control or a key stands for, unless it says why that cannot be. */

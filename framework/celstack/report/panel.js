@@ -2,7 +2,7 @@
 
 /** The panel beside the stage: examples, objects, palettes, and why a control cannot work. */
 Object.assign(window.celstack, (() => {
-  const { changePixels, meanColour, toPicture } = window.celstack;
+  const { changePixels, toPicture } = window.celstack;
 
   function make(name, attributes = {}, ...children) {
     const element = document.createElement(name);
@@ -35,8 +35,8 @@ Object.assign(window.celstack, (() => {
   }
 
   class Panel {
-    constructor(root, model, able, tell) {
-      Object.assign(this, { root, model, able });
+    constructor(root, model, painter, able, tell) {
+      Object.assign(this, { root, model, painter, able });
       this.part = (name) => root.querySelector(`[data-part="${name}"]`);
       this.control = (name) => root.querySelector(`[data-do="${name}"]`);
       this.examples = model.examples.map(({ name, original }, number) => this.choice(
@@ -102,6 +102,7 @@ Object.assign(window.celstack, (() => {
       }
     }
 
+    /** List objects as they are before they are moved, which is how they are recognised. */
     listObjects(session) {
       const list = this.part("objects");
       const focused = document.activeElement;
@@ -109,9 +110,10 @@ Object.assign(window.celstack, (() => {
         const item = this.objects[layer];
         const [thumb, text] = item.firstChild.children;
         const sprite = session.spriteOf(layer);
-        if (thumb.dataset.sprite !== String(sprite)) {
-          thumb.replaceChildren(thumbnail(this.model.sprites[sprite], true));
-          thumb.dataset.sprite = sprite;
+        const image = this.painter.changed({ ...session.scene.layers[layer], sprite }, layer);
+        if (thumb.image !== image) {
+          thumb.replaceChildren(thumbnail(image, true));
+          thumb.image = image;
         }
         const hidden = session.isHidden(layer) ? " (hidden)" : "";
         text.textContent = `Object ${layer + 1}: sprite ${sprite}${hidden}`;
@@ -171,14 +173,15 @@ Object.assign(window.celstack, (() => {
       control.title = why || control.getAttribute("aria-label") || control.textContent.trim();
     }
 
-    /** Show the colours that are there now. */
+    /** Show the colours that are there now, but not to somebody who is choosing one. */
     showColours(object, background) {
-      if (object) {
-        this.control("colour").value = toHex(meanColour(object));
-      }
-      if (background) {
-        this.control("backdrop").value = toHex(background);
-      }
+      const show = (name, colour) => {
+        if (colour && this.control(name) !== document.activeElement) {
+          this.control(name).value = toHex(colour);
+        }
+      };
+      show("colour", object);
+      show("backdrop", background);
     }
   }
 

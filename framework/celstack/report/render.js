@@ -50,6 +50,26 @@ Object.assign(window.celstack, (() => {
     return found;
   }
 
+  /** Say between which pixels, counted row by row, a layer is. */
+  function span(alpha) {
+    let begin = 0;
+    let end = alpha.length;
+    while (begin < end && alpha[begin] === 0) {
+      begin++;
+    }
+    while (end > begin && alpha[end - 1] === 0) {
+      end--;
+    }
+    return { begin, end };
+  }
+
+  /** Take away what a layer that hides so much covers. */
+  function cover(left, alpha, hides, { begin, end }) {
+    for (let pixel = begin; pixel < end; pixel++) {
+      left[pixel] *= 1 - hides * alpha[pixel];
+    }
+  }
+
   /** Renders scenes of one model, and keeps what did not change since the last time. */
   class Painter {
     constructor(model) {
@@ -63,27 +83,30 @@ Object.assign(window.celstack, (() => {
     render(scene) {
       const { channels } = this.model;
       const layers = scene.layers.map((layer, number) => this.layer(layer, number));
-      const there = layers.map((values, number) => number).filter((number) => layers[number]);
       const alpha = layers.map((values) => values && values.subarray(channels * this.size));
       const visible = alpha.map((values) => values && Float32Array.from(values));
+      const there = alpha.flatMap((values, number) =>
+        (values ? [{ number, ...span(values) }] : []));
       const image = Float32Array.from(this.backdrop(scene.background));
-      for (let pixel = 0; pixel < this.size; pixel++) {
-        let uncovered = 1;
-        for (const layer of there) {
-          const own = alpha[layer][pixel];
-          if (own === 0) {
-            continue;
-          }
-          uncovered *= 1 - own;
-          for (const other of there) {
-            visible[layer][pixel] *= 1 - scene.occlusion[other][layer] * alpha[other][pixel];
+      const uncovered = new Float32Array(this.size).fill(1);
+      for (const back of there) {
+        cover(uncovered, alpha[back.number], 1, back);
+        for (const front of there) {
+          const hides = scene.occlusion[front.number][back.number];
+          if (hides > 0) {
+            cover(visible[back.number], alpha[front.number], hides, front);
           }
         }
-        for (let channel = 0; channel < channels; channel++) {
-          const at = channel * this.size + pixel;
-          image[at] *= uncovered;
-          for (const layer of there) {
-            image[at] += visible[layer][pixel] * layers[layer][at];
+      }
+      for (let channel = 0; channel < channels; channel++) {
+        const plane = image.subarray(channel * this.size, (channel + 1) * this.size);
+        for (let pixel = 0; pixel < this.size; pixel++) {
+          plane[pixel] *= uncovered[pixel];
+        }
+        for (const { number, begin, end } of there) {
+          const colour = layers[number].subarray(channel * this.size);
+          for (let pixel = begin; pixel < end; pixel++) {
+            plane[pixel] += visible[number][pixel] * colour[pixel];
           }
         }
       }
@@ -91,17 +114,17 @@ Object.assign(window.celstack, (() => {
     }
 
     /** Render a layer alone: colour, then alpha; null where it is empty. */
-    layer({ sprite, sprite_params, layer_params }, number) {
+    layer(layer, number) {
+      const { sprite, sprite_params, layer_params } = layer;
       if (sprite === null) {
         return null;
       }
-      const { chains, sprites, channels } = this.model;
-      const changed = this.changed(sprite, sprite_params, layer_params, number);
+      const { chains, channels } = this.model;
       return this.keep(`layer ${number}`, [sprite, sprite_params, layer_params], () => {
         const points = Float64Array.from(this.points);
         pull(points, chains.layer, layer_params);
         pull(points, chains.sprite, sprite_params);
-        const found = lookUp(changed, points, false);
+        const found = lookUp(this.changed(layer, number), points, false);
         for (let at = channels * this.size; at < found.length; at++) {
           found[at] = softclip(found[at]);
         }
@@ -110,13 +133,13 @@ Object.assign(window.celstack, (() => {
     }
 
     /** Return the sprite of a layer as it is before it is moved. */
-    changed(sprite, ofSprite, ofLayer, number) {
+    changed({ sprite, sprite_params, layer_params }, number) {
       const { chains, sprites } = this.model;
       const still = (chain, table) =>
         chain.filter(({ part }) => part.pixels).map(({ key }) => table[key]);
-      const key = [sprite, still(chains.sprite, ofSprite), still(chains.layer, ofLayer)];
+      const key = [sprite, still(chains.sprite, sprite_params), still(chains.layer, layer_params)];
       return this.keep(`pixels ${number}`, key, () => changePixels(
-        changePixels(sprites[sprite], chains.sprite, ofSprite), chains.layer, ofLayer));
+        changePixels(sprites[sprite], chains.sprite, sprite_params), chains.layer, layer_params));
     }
 
     /** Render a background alone; black where there is none. */
@@ -126,14 +149,23 @@ Object.assign(window.celstack, (() => {
         if (background === null) {
           return new Float32Array(channels * this.size);
         }
-        const image = changePixels(
-          backgrounds[background.number], chains.background, background.params);
+        const { number, params } = background;
+        const image = changePixels(backgrounds[number], chains.background, params);
         const points = Float64Array.from(this.points);
-        pull(points, chains.background, background.params);
+        pull(points, chains.background, params);
         return lookUp(image, points, true).subarray(0, channels * this.size);
       });
     }
 
+    /** Return a backdrop as an image, opaque. */
+    backdropImage(background) {
+      const { channels, height, width } = this.model;
+      const data = new Float32Array((channels + 1) * this.size).fill(1);
+      data.set(this.backdrop(background));
+      return { depth: channels + 1, height, width, data };
+    }
+
+    /** Make something, or return what was made of the same last time. */
     keep(name, made, make) {
       const key = JSON.stringify(made);
       if (this.kept.get(name)?.key !== key) {

@@ -198,7 +198,8 @@ class Driver:
                 const copy = Object.assign(document.createElement("canvas"), { width, height });
                 const context = copy.getContext("2d");
                 context.drawImage(canvas, 0, 0);
-                return [height, width, Array.from(context.getImageData(0, 0, width, height).data)];
+                const { data } = context.getImageData(0, 0, width, height);
+                return [height, width, Array.from(data)];
             }"""
         )
         height, width, data = pixels
@@ -266,7 +267,7 @@ def drive(open_page):
 
 @pytest.fixture
 def shapes(model):
-    """A model of three crisp sprites, red square, green bar, blue corner, on two backgrounds."""
+    """A model of three crisp sprites: red square, green bar, blue corner; two backgrounds."""
 
     def make(layer, sprite=(), background=(), layers=3):
         made = model(

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from celstack import BrowserCode, Warp
 from celstack.catalog import Catalog
 from celstack.scene import EMPTY
 from celstack_kit.transforms.affine import Affine
@@ -137,3 +138,28 @@ def test_with_transforms_that_do_not_work_yet(model, check):
     made.activate(["color"])
 
     check(made)
+
+
+class Mirror(Warp):
+    """A transform of somebody else, who has thought of browsers."""
+
+    num_params = 1
+
+    def pull(self, points, params):
+        return points * torch.cat([1 + params, torch.ones_like(params)], dim=1)[:, None]
+
+    def browser(self):
+        return BrowserCode(
+            """({ least }) => ({
+                pull(points, [squeeze]) {
+                    for (let at = 0; at < points.length; at += 2) {
+                        points[at] *= least + squeeze;
+                    }
+                },
+            })""",
+            {"least": 1},
+        )
+
+
+def test_of_a_transform_that_is_not_ours(model, check):
+    check(model(layer=[Mirror(), Position()]))

@@ -188,6 +188,37 @@ def test_each_example_keeps_its_own_changes(made, scenes, edited, drive):
     assert torch.equal(editor.picture(), second)
 
 
+def test_a_colour_is_not_taken_from_the_hands_of_who_chooses_it(made, at_rest, edited, drive):
+    with torch.no_grad():
+        # Two shades, of which the brighter cannot follow to white.
+        made.sprites.colour[0, 0, 10:16] = 0.3
+    editor = drive(edited(made, at_rest(made, [1, 0, EMPTY])))
+    select(editor, 1)
+
+    set_colour(editor, "colour", "#ffffff")
+
+    assert editor.page.input_value("input[data-do=colour]") == "#ffffff"
+    editor.page.focus("[data-part=stage]")
+    editor.press("ArrowLeft")
+    assert editor.page.input_value("input[data-do=colour]") < "#ffffff"
+
+
+def test_a_colour_is_found_in_one_gesture_and_undone_at_once(editor):
+    before = editor.picture()
+    select(editor, 1)
+    editor.page.locator("input[data-do=colour]").evaluate(
+        """(input) => ["#ff0000", "#00ff00", "#0000ff"].forEach((value) => {
+            input.value = value;
+            input.dispatchEvent(new Event("input", { bubbles: true }));
+        })"""
+    )
+    assert editor.picture()[16, 16].argmax() == 2
+
+    editor.do("undo")
+
+    assert torch.equal(editor.picture(), before)
+
+
 def test_the_original_is_shown_instead(editor):
     editor.do("compare")
     assert editor.page.is_visible("[data-part=original]")
