@@ -3,7 +3,7 @@
 /** What can be done to a scene, by name. Every action returns what to say about it. */
 Object.assign(window.celstack, (() => {
   const celstack = window.celstack;
-  const { about, shift, near, byOne, toEnd, fromHex } = celstack;
+  const { about, shift, near, hide, nextTo, toEnd, fromHex } = celstack;
   const STEP = { scale: 1.06, turn: Math.PI / 36, far: 8 };
 
   function makeActions(editor) {
@@ -29,13 +29,12 @@ Object.assign(window.celstack, (() => {
       return `Object ${layer + 1} is ${front ? "in front of" : "behind"} all others`;
     };
     const steps = (forward) => (session, layer) => {
-      const where = forward ? "in front" : "behind";
-      const order = session.objects();
-      if (layer === order.at(forward ? 0 : -1)) {
-        return `Object ${layer + 1} is ${where} already`;
+      const next = nextTo(session.scene, layer, session.objects(), forward);
+      if (next === undefined) {
+        return `Object ${layer + 1} is ${forward ? "in front" : "behind"} already`;
       }
-      session.change((scene) => byOne(scene, layer, order, forward));
-      return `Object ${layer + 1} went one ${forward ? "forward" : "backward"}`;
+      session.change((scene) => hide(scene, ...(forward ? [layer, next] : [next, layer])));
+      return `Object ${layer + 1} is now ${forward ? "in front of" : "behind"} object ${next + 1}`;
     };
     return {
       left: moves(-1, 0), right: moves(1, 0), up: moves(0, -1), down: moves(0, 1),

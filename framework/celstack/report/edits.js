@@ -138,20 +138,15 @@ Object.assign(window.celstack, (() => {
     return [...layers].sort((one, other) => hides(other) - hides(one) || other - one);
   }
 
-  /** Exchange a layer with the next one in front of it, or behind; tell whether there is one. */
-  function byOne(scene, layer, layers, forward) {
-    const order = frontToBack(scene, layers);
-    const between = order.filter((other) => other !== layer
+  /** Return the next layer that hides this one, or is hidden by it; undefined if none does. */
+  function nextTo(scene, layer, layers, forward) {
+    const beyond = frontToBack(scene, layers).filter((other) => other !== layer
       && (forward ? scene.occlusion[other][layer] : scene.occlusion[layer][other]) > 0.5);
-    if (between.length === 0) {
-      return false;
-    }
-    const next = forward ? between[between.length - 1] : between[0];
-    hide(scene, forward ? layer : next, forward ? next : layer);
-    return true;
+    return forward ? beyond.at(-1) : beyond[0];
   }
 
   return {
-    near, place, abilities, recolour, recolourBackdrop, meanColour, toEnd, frontToBack, byOne,
+    near, place, abilities, recolour, recolourBackdrop, meanColour, hide, toEnd,
+    frontToBack, nextTo,
   };
 })());

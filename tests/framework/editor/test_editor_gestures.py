@@ -36,6 +36,19 @@ def test_a_click_selects_what_is_seen_there_and_no_box_around_it(two, drive):
     assert picked == [1, 0, 1, None, 1]
 
 
+@pytest.mark.parametrize("front", [0, 1])
+def test_a_click_selects_what_is_in_front(front, shapes, at_rest, edited, drive):
+    made = shapes([Similarity()])
+    scene = at_rest(made, [1, 0, EMPTY])
+    if front == 0:
+        scene = scene.evolve(occlusion=scene.occlusion.mT)
+    editor = drive(edited(made, scene))
+
+    editor.click(16, 16)
+
+    assert editor.selected() == front
+
+
 def test_a_drag_moves_the_object_by_as_many_pixels(one, drive):
     editor = drive(one)
     before = editor.mask(0).view(32, 32)
