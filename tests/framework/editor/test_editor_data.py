@@ -143,7 +143,9 @@ def test_the_editor_asks_nobody_for_anything():
         assert "</" not in text
 
 
-def test_everything_to_press_has_a_name_and_can_be_reached(model, edited, open_page):
+def test_everything_to_press_has_a_name_and_can_be_reached_and_shows_it(
+    model, edited, open_page
+):
     page = open_page(edited(model(layer=[Color(), Position()], background=[Color()])))
 
     nameless = page.evaluate(
@@ -152,14 +154,19 @@ def test_everything_to_press_has_a_name_and_can_be_reached(model, edited, open_p
               || one.labels?.[0]?.textContent.trim())).length"""
     )
     assert nameless == 0
-    reached = set()
+    reached, unseen = set(), []
     for _ in range(60):
         page.keyboard.press("Tab")
-        reached.add(
-            page.evaluate(
-                "document.activeElement.dataset.do || document.activeElement.dataset.part"
-            )
+        name, ring = page.evaluate(
+            """() => {
+                const { dataset } = document.activeElement;
+                const { outlineStyle } = getComputedStyle(document.activeElement);
+                return [dataset.do || dataset.part || "", outlineStyle];
+            }"""
         )
+        reached.add(name)
+        unseen += [name] if name and ring != "solid" else []
+    assert unseen == []
     buttons = page.locator("#editor button[data-do]").evaluate_all(
         "(all) => all.map((one) => one.dataset.do)"
     )
