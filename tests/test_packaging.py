@@ -19,6 +19,20 @@ def test_every_package_of_the_tree_is_listed():
     assert found == set(PROJECT["tool"]["setuptools"]["packages"])
 
 
+def test_every_file_that_is_not_python_is_in_the_wheel():
+    data = PROJECT["tool"]["setuptools"]["package-data"]
+    for name, root in PROJECT["tool"]["setuptools"]["package-dir"].items():
+        folder = ROOT / root
+        listed = {path for pattern in data[name] for path in folder.glob(pattern)}
+        found = {
+            path
+            for path in folder.rglob("*")
+            if path.is_file() and path.suffix not in (".py", ".pyc")
+        }
+
+        assert found == listed
+
+
 def test_every_plugin_file_has_its_entry_point():
     files = (ROOT / "plugins" / "celstack_kit").glob("*/*.py")
     plugins = {

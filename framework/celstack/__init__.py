@@ -9,6 +9,7 @@ from celstack.errors import CelstackError
 
 if TYPE_CHECKING:
     from celstack.assembly import Assembly, Evaluation, Stage, Training, Transforms
+    from celstack.browsercode import BrowserCode
     from celstack.candidates import Candidates
     from celstack.decompose import read_images
     from celstack.evaluate import score
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 _HOME = {
     "Assembly": "assembly",
     "Batch": "interfaces.dataset",
+    "BrowserCode": "browsercode",
     "CandidateSelector": "interfaces.candidate_selector",
     "Candidates": "candidates",
     "Compositor": "interfaces.compositor",
@@ -73,6 +75,7 @@ __all__ = [
     "EMPTY",
     "Assembly",
     "Batch",
+    "BrowserCode",
     "CandidateSelector",
     "Candidates",
     "CelstackError",

@@ -47,6 +47,11 @@ class Chain(nn.Module):
         ]
         self.activity.copy_(torch.tensor(active))
 
+    def working(self) -> list[bool]:
+        """Tell which transforms work; the others stay in their rest pose."""
+        sizes = [transform.num_params for transform in self]
+        return [bool(activity.all()) for activity in self.activity.split(sizes)]
+
     def change_pixels(
         self, images: Float[Tensor, "n D h w"], params: Float[Tensor, "n P"]
     ) -> Float[Tensor, "n D h w"]:
@@ -111,9 +116,7 @@ class Chain(nn.Module):
     ) -> Iterator[tuple[Transform, Float[Tensor, "n p"], bool]]:
         """Pair each transform with its part of the parameters, and whether it is at work."""
         sizes = [transform.num_params for transform in self]
-        parts = zip(self, params.split(sizes, dim=1), self.activity.split(sizes), strict=True)
-        for transform, own, activity in parts:
-            yield transform, own, bool(activity.all())
+        yield from zip(self, params.split(sizes, dim=1), self.working(), strict=True)
 
     def _split(self, params: Float[Tensor, "n P"]) -> Sequence[Tensor]:
         params = params * self.activity.to(params.dtype)

@@ -85,6 +85,16 @@ def from_json(text: str, decomposer: Decomposer, source: str = "scene") -> Scene
         raise CelstackError(f"{source}: {error}") from None
 
 
+def param_names(chain: Chain) -> list[str]:
+    """Name the transforms of a chain, each of them differently."""
+    names = [transform.name for transform in chain]
+    before = [names[:place].count(name) for place, name in enumerate(names)]
+    return [
+        f"{name}-{count + 1}" if count else name
+        for name, count in zip(names, before, strict=True)
+    ]
+
+
 def _heading(decomposer: Decomposer) -> dict[str, Any]:
     """Say what a scene and the model that renders it have in common."""
     height, width = decomposer.canvas
@@ -148,7 +158,7 @@ def _read_background(value: Any, decomposer: Decomposer) -> tuple[int, list[floa
 
 
 def _read_params(value: Any, chain: Chain, place: str) -> list[float]:
-    names = _names(chain)
+    names = param_names(chain)
     table = check_keys(value, names, place)
     counts = [transform.num_params for transform in chain]
     return [
@@ -173,22 +183,12 @@ def _read_occlusion(value: Any, count: int) -> list[list[float]]:
     return rows
 
 
-def _names(chain: Chain) -> list[str]:
-    """Name the transforms of a chain, each of them differently."""
-    names = [transform.name for transform in chain]
-    before = [names[:place].count(name) for place, name in enumerate(names)]
-    return [
-        f"{name}-{count + 1}" if count else name
-        for name, count in zip(names, before, strict=True)
-    ]
-
-
 def _spell(chain: Chain, params: Float[Tensor, " P"]) -> dict[str, list[float]]:
     numbers = iter(_short(params))
     counts = [transform.num_params for transform in chain]
     return {
         name: list(islice(numbers, count))
-        for name, count in zip(_names(chain), counts, strict=True)
+        for name, count in zip(param_names(chain), counts, strict=True)
     }
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from celstack import EMPTY, Batch, Decomposer, Observer, hookimpl
+from celstack import EMPTY, Batch, BrowserCode, Decomposer, Observer, hookimpl
 from celstack.kinds import KINDS
 from celstack.testing import (
     check_compositor,
@@ -165,6 +165,20 @@ class Uncounted(PlainTransform):
     num_params = -1
 
 
+class Unspeakable(PlainTransform):
+    """Its options for browsers are not for JSON."""
+
+    def browser(self):
+        return BrowserCode("() => ({})", {"gain": torch.ones(1)})
+
+
+class Speechless(PlainTransform):
+    """It has code for browsers, and nothing in it."""
+
+    def browser(self):
+        return BrowserCode(" ")
+
+
 class Mistinted(PlainTransform):
     """Says that brightening makes colours darker."""
 
@@ -189,6 +203,8 @@ class Mistinted(PlainTransform):
         (Infinite, "finite"),
         (Uncounted, "num_params"),
         (Mistinted, "multiplies colours by the gains"),
+        (Unspeakable, "what JSON can hold"),
+        (Speechless, "brings a source"),
     ],
 )
 def test_a_broken_transform_is_refused(broken, law):

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from celstack.browsercode import BrowserCode
 from celstack.interfaces.part import Part
 from celstack.sampling import canvas_points, sample
 
@@ -33,6 +34,7 @@ class Transform(Part, nn.Module):
         Each image depends on its own row of parameters alone.
         Shapes and precision stay as they are, what is given is not written into, and
         gradients reach images and parameters.
+        ``browser``, where it is given, does the same.
     """
 
     num_params: int
@@ -49,6 +51,14 @@ class Transform(Part, nn.Module):
         """Return the parameters that multiply colours by these gains, channel by channel.
 
         None, unless a transform says otherwise: it cannot.
+        """
+        return None
+
+    def browser(self) -> BrowserCode | None:
+        """Return the JavaScript with which the scene editor of a report does the same.
+
+        None, unless a transform says otherwise: scenes of recipes that use it can be looked
+        at in the report, but not edited there. Asked after ``prepare``.
         """
         return None
 

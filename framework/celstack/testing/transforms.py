@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Sequence
 
 import torch
@@ -41,6 +42,7 @@ def check_transform(transform: Transform, *, channels: Sequence[int] = (1, 3)) -
             if isinstance(prepared, Warp):
                 _check_points(prepared, canvas)
                 _check_place(prepared)
+        _check_browser(prepared)
         _check_gradients(prepared.double(), number)
 
 
@@ -128,6 +130,18 @@ def _check_tint(transform: Transform, images: Float[Tensor, "n D h w"]) -> None:
     tinted[:, :-1] *= gains[:, :, None, None]
     law = "what tint returns multiplies colours by the gains, and leaves alpha alone"
     demand(transform, close(transform(images, params), tinted), law)
+
+
+def _check_browser(transform: Transform) -> None:
+    code = transform.browser()
+    if code is None:
+        return
+    demand(transform, bool(code.source.strip()), "browser brings a source, but it is empty")
+    try:
+        json.dumps(dict(code.options), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        told = f"what browser has as options is what JSON can hold: {error}"
+        raise AssertionError(f"{type(transform).__name__}: {told}") from error
 
 
 def _check_place(warp: Warp) -> None:

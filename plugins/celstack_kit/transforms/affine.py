@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from celstack import Warp, hookimpl
+from celstack import BrowserCode, Warp, hookimpl
 
 
 class Affine(Warp):
@@ -33,6 +33,10 @@ class Affine(Warp):
     def place(self, matrix: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n 6"]:
         """Take the identity away from the matrix."""
         return (matrix - torch.eye(2, 3).to(matrix)).flatten(1)
+
+    def browser(self) -> BrowserCode:
+        """Read affine.js."""
+        return BrowserCode.beside(__file__)
 
 
 @hookimpl

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from celstack import Transform, hookimpl
+from celstack import BrowserCode, Transform, hookimpl
 from celstack.softclip import softclip
 
 
@@ -33,6 +33,10 @@ class Color(Transform):
     def tint(self, gains: Float[Tensor, "n C"]) -> Float[Tensor, "n P"]:
         """Scale the colours and do not shift them."""
         return torch.cat([gains - 1, torch.zeros_like(gains)], dim=1)
+
+    def browser(self) -> BrowserCode:
+        """Read color.js."""
+        return BrowserCode.beside(__file__)
 
 
 @hookimpl

@@ -3,7 +3,7 @@
 from jaxtyping import Float
 from torch import Tensor
 
-from celstack import Transform, hookimpl
+from celstack import BrowserCode, Transform, hookimpl
 
 
 class Identity(Transform):
@@ -18,6 +18,10 @@ class Identity(Transform):
     ) -> Float[Tensor, "n D h w"]:
         """Return the images themselves."""
         return images
+
+    def browser(self) -> BrowserCode:
+        """Read identity.js."""
+        return BrowserCode.beside(__file__)
 
 
 @hookimpl

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from celstack import Transform, hookimpl
+from celstack import BrowserCode, Transform, hookimpl
 
 REST = 5.0
 
@@ -56,6 +56,10 @@ class Morphological(Transform):
         near = (-params.square().sum(1)).exp()[:, None, None, None]
         blur = logsigmoid(rest).softmax(0)[:, None, None, None, None]
         return near * images + ((shares - near * blur) * windows).sum(0)
+
+    def browser(self) -> BrowserCode:
+        """Read morphological.js."""
+        return BrowserCode.beside(__file__, size=self.size)
 
 
 def _extend(images: Float[Tensor, "n D h w"], border: int) -> Float[Tensor, "n D H W"]:

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from celstack import Warp, hookimpl
+from celstack import BrowserCode, Warp, hookimpl
 from celstack.softexp import softexp
 
 LEAST = 1e-9
@@ -42,6 +42,10 @@ class Position(Warp):
         shrink = torch.linalg.det(linear).abs().sqrt()[:, None].clamp_min(1.0)
         centre = -torch.linalg.solve(linear, shift)[:, :, 0]
         return torch.cat([(shrink - 1).clamp_min(LEAST).log(), -shrink * centre], dim=1)
+
+    def browser(self) -> BrowserCode:
+        """Read position.js."""
+        return BrowserCode.beside(__file__)
 
 
 @hookimpl

@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import pad
 
-from celstack import Warp, hookimpl
+from celstack import BrowserCode, Warp, hookimpl
 from celstack.homography import off_horizon
 
 
@@ -35,6 +35,10 @@ class Projective(Warp):
     def place(self, matrix: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n 9"]:
         """Take the identity away from the matrix, and tilt nothing."""
         return pad((matrix - torch.eye(2, 3).to(matrix)).flatten(1), (0, 3))
+
+    def browser(self) -> BrowserCode:
+        """Read projective.js."""
+        return BrowserCode.beside(__file__)
 
 
 @hookimpl

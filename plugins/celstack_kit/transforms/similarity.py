@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from celstack import Warp, hookimpl
+from celstack import BrowserCode, Warp, hookimpl
 from celstack.softexp import softexp
 
 
@@ -44,6 +44,10 @@ class Similarity(Warp):
         )
         centre = -torch.linalg.solve(linear, shift)
         return torch.cat([log_scale[:, None], angle[:, None], centre[:, :, 0]], dim=1)
+
+    def browser(self) -> BrowserCode:
+        """Read similarity.js."""
+        return BrowserCode.beside(__file__)
 
 
 @hookimpl

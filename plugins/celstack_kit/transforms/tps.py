@@ -7,7 +7,7 @@ from annotated_types import Ge
 from jaxtyping import Float
 from torch import Tensor
 
-from celstack import Warp, hookimpl
+from celstack import BrowserCode, Warp, hookimpl
 
 
 class Tps(Warp):
@@ -37,6 +37,10 @@ class Tps(Warp):
         shared = points.stride(0) == 0 and len(points) > 0 and not points.requires_grad
         mixture = self._mix(points[0] if shared else points)
         return points + (controls @ mixture.mT).mT
+
+    def browser(self) -> BrowserCode:
+        """Read tps.js."""
+        return BrowserCode.beside(__file__, points=self.points, spline=self.spline.tolist())
 
     def _mix(self, points: Float[Tensor, "*n m 2"]) -> Float[Tensor, "*n m c"]:
         """Tell how much each point follows each control."""

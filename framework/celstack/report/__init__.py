@@ -1,0 +1,1 @@
+"""The report: a run directory as one page."""

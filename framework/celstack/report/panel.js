@@ -1,0 +1,189 @@
+"use strict";
+
+/** The panel beside the stage: examples, objects, palettes, and why a control cannot work. */
+Object.assign(window.celstack, (() => {
+  const { changePixels, toPicture } = window.celstack;
+
+  function make(name, attributes = {}, ...children) {
+    const element = document.createElement(name);
+    Object.entries(attributes).forEach(([key, value]) => element.setAttribute(key, value));
+    element.append(...children);
+    return element;
+  }
+
+  /** Draw an image of a model, as it was learned. */
+  function thumbnail({ depth, height, width, data }, withAlpha) {
+    const canvas = make("canvas", { width, height, "aria-hidden": "true" });
+    const alpha = withAlpha ? data.subarray((depth - 1) * height * width) : null;
+    const picture = toPicture(data, depth - 1, height, width, alpha);
+    canvas.getContext("2d").putImageData(picture, 0, 0);
+    return canvas;
+  }
+
+  /** Write a colour of one or three channels as inputs want it. */
+  function toHex(colour) {
+    const channels = colour.length === 1 ? [colour[0], colour[0], colour[0]] : colour;
+    const digits = (value) =>
+      Math.round(255 * Math.min(Math.max(value, 0), 1)).toString(16).padStart(2, "0");
+    return `#${channels.map(digits).join("")}`;
+  }
+
+  /** Read a colour of an input as one or three channels. */
+  function fromHex(text, channels) {
+    const colour = [1, 3, 5].map((at) => parseInt(text.slice(at, at + 2), 16) / 255);
+    return channels === 1 ? [(colour[0] + colour[1] + colour[2]) / 3] : colour;
+  }
+
+  class Panel {
+    constructor(root, model, painter, able, tell) {
+      Object.assign(this, { root, model, painter, able });
+      this.part = (name) => root.querySelector(`[data-part="${name}"]`);
+      this.control = (name) => root.querySelector(`[data-do="${name}"]`);
+      this.examples = model.examples.map(({ name, original }, number) => this.choice(
+        "examples", make("img", { src: original, alt: "" }), name || `Example ${number + 1}`,
+        () => tell.example(number)));
+      this.sprites = model.sprites.map((image, number) => this.choice(
+        "sprites", thumbnail(image, true), `Sprite ${number}`, () => tell.sprite(number)));
+      const none = make("span", { class: "editor-none", "aria-hidden": "true" });
+      const plain = model.backgrounds.map((image, number) => [
+        thumbnail(image, false), `Background ${number}`, number]);
+      this.backgrounds = [...plain, [none, "No background", null]].map(
+        ([picture, label, number]) => this.choice(
+          "backgrounds", picture, label, () => tell.background(number)));
+      this.part("background").hidden = model.backgrounds.length === 0;
+      const layers = model.examples[0].scene.layers;
+      this.objects = layers.map((_, layer) => make("li", {}, this.button(
+        [make("span", { class: "editor-thumb" }), make("span")], () => tell.object(layer))));
+    }
+
+    button(children, act) {
+      const button = make("button", { type: "button", "aria-pressed": "false" }, ...children);
+      button.addEventListener("click", act);
+      return button;
+    }
+
+    /** Add a picture to choose to one of the parts; its name is its label and its hint. */
+    choice(part, picture, name, act) {
+      const label = make("span", { class: "editor-label" }, name);
+      const button = this.button([picture, label], act);
+      button.title = name;
+      this.part(part).append(button);
+      return button;
+    }
+
+    /** Show what a session is like now. */
+    update(session, number) {
+      const { selected, scene } = session;
+      const press = (buttons, chosen) => buttons.forEach((button, at) =>
+        button.setAttribute("aria-pressed", String(at === chosen)));
+      press(this.examples, number);
+      press(this.sprites, selected === null ? null : session.spriteOf(selected));
+      press(this.backgrounds, scene.background === null
+        ? this.backgrounds.length - 1 : scene.background.number);
+      this.listObjects(session);
+      this.drawBackgrounds(scene.background);
+      this.part("selected").textContent = selected === null
+        ? "Nothing is selected" : `Object ${selected + 1}`;
+      this.control("hide").textContent = selected !== null && session.isHidden(selected)
+        ? "Show" : "Hide";
+      this.enable(session);
+    }
+
+    /** Draw backgrounds as they would be in this scene, in its colours. */
+    drawBackgrounds(background) {
+      const key = JSON.stringify(background?.params);
+      if (background && key !== this.drawn) {
+        this.drawn = key;
+        this.model.backgrounds.forEach((image, number) => {
+          const { background: chain } = this.model.chains;
+          const picture = thumbnail(changePixels(image, chain, background.params), false);
+          this.backgrounds[number].firstChild.replaceWith(picture);
+        });
+      }
+    }
+
+    /** List objects as they are before they are moved, which is how they are recognised. */
+    listObjects(session) {
+      const list = this.part("objects");
+      const focused = document.activeElement;
+      const items = session.objects().map((layer) => {
+        const item = this.objects[layer];
+        const [thumb, text] = item.firstChild.children;
+        const sprite = session.spriteOf(layer);
+        const image = this.painter.changed({ ...session.scene.layers[layer], sprite }, layer);
+        if (thumb.image !== image) {
+          thumb.replaceChildren(thumbnail(image, true));
+          thumb.image = image;
+        }
+        const hidden = session.isHidden(layer) ? " (hidden)" : "";
+        text.textContent = `Object ${layer + 1}: sprite ${sprite}${hidden}`;
+        item.firstChild.setAttribute("aria-pressed", String(layer === session.selected));
+        return item;
+      });
+      if (items.length !== list.children.length
+          || items.some((item, at) => item !== list.children[at])) {
+        list.replaceChildren(...items);
+        if (list.contains(focused)) {
+          focused.focus(); // what is moved in a page loses it
+        }
+      }
+    }
+
+    /** Switch controls on and off; those that are off say why. */
+    enable(session) {
+      const { able } = this;
+      const { selected } = session;
+      const none = selected === null ? "Select an object first." : "";
+      const hidden = none || (session.isHidden(selected) ? "This object is hidden." : "");
+      const unless = (ability) => (able[ability] ? hidden : able.why[ability]);
+      const full = session.free() === undefined
+        ? `All ${session.scene.layers.length} layers of this model are taken.` : "";
+      const alone = none || (session.objects().length < 2 ? "There is no other object." : "");
+      const backdrop = able.backdrop
+        ? (session.scene.background === null ? "There is no background." : "")
+        : able.why.backdrop;
+      const reasons = {
+        undo: session.past.length ? "" : "There is nothing to undo.",
+        redo: session.future.length ? "" : "There is nothing to do again.",
+        reset: session.past.length ? "" : "Nothing was changed.",
+        add: full, colour: unless("recolour"), backdrop, hide: none, delete: none,
+      };
+      ["left", "right", "up", "down"].forEach((name) => { reasons[name] = unless("move"); });
+      ["smaller", "larger"].forEach((name) => { reasons[name] = unless("scale"); });
+      ["clockwise", "anticlockwise"].forEach((name) => { reasons[name] = unless("turn"); });
+      ["front", "forward", "backward", "back"].forEach((name) => { reasons[name] = alone; });
+      Object.entries(reasons).forEach(([name, why]) => this.allow(this.control(name), why));
+      this.sprites.forEach((button) => this.allow(button, none));
+      const why = (name, text) => {
+        this.root.querySelector(`[data-why="${name}"]`).textContent = text;
+      };
+      why("add", full);
+      const cannot = ["move", "scale", "turn", "recolour"].filter((name) => !able[name]);
+      why("selection", cannot.map((name) => able.why[name]).join("\n"));
+      why("background", able.backdrop ? "" : able.why.backdrop);
+    }
+
+    /** Not `disabled`: a control that says why it cannot be used has to be reachable. */
+    allow(control, why) {
+      control.dataset.reason = why;
+      control.setAttribute("aria-disabled", String(why !== ""));
+      if (control.type === "color") {
+        control.disabled = why !== "";
+      }
+      control.title = why || control.getAttribute("aria-label") || control.textContent.trim();
+    }
+
+    /** Show the colours that are there now, but not to somebody who is choosing one. */
+    showColours(object, background) {
+      const show = (name, colour) => {
+        if (colour && this.control(name) !== document.activeElement) {
+          this.control(name).value = toHex(colour);
+        }
+      };
+      show("colour", object);
+      show("backdrop", background);
+    }
+  }
+
+  return { Panel, fromHex };
+})());

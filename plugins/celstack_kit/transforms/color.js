@@ -1,0 +1,27 @@
+(options, celstack) => {
+  // A colour made brighter than this loses its shades; the offset does the rest.
+  const MOST = 3;
+
+  return {
+    pixels(image, params) {
+      const channels = image.depth - 1;
+      const size = image.height * image.width;
+      const data = Float32Array.from(image.data);
+      for (let channel = 0; channel < channels; channel++) {
+        const gain = 1 + params[channel];
+        const offset = params[channels + channel];
+        for (let at = channel * size; at < (channel + 1) * size; at++) {
+          data[at] = celstack.softclip(data[at] * gain + offset);
+        }
+      }
+      return { ...image, data };
+    },
+
+    recolour(from, to) {
+      const gains = from.map((value, channel) =>
+        value > 0 ? Math.min(to[channel] / value, MOST) : 1);
+      const offsets = from.map((value, channel) => to[channel] - gains[channel] * value);
+      return [...gains.map((gain) => gain - 1), ...offsets];
+    },
+  };
+}

@@ -1,0 +1,3 @@
+() => ({
+  pixels: (image) => image,
+})
