@@ -1,6 +1,7 @@
 """A golden run: a refactor must show the identical loss under a fixed seed."""
 
 import json
+import platform
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,21 @@ GOLDEN = Path(__file__).parent / "golden.json"
 
 
 def machine() -> str:
-    """Name what decides the last bits: another processor or torch may round otherwise."""
-    return f"torch {torch.__version__.split('+')[0]} {torch.backends.cpu.get_cpu_capability()}"
+    """Name what decides the last bits: another processor or torch may round otherwise.
+
+    So may one of another maker with the same instructions, for which libraries choose other
+    ways.
+    """
+    version, cpu = torch.__version__.split("+")[0], torch.backends.cpu.get_cpu_capability()
+    return f"torch {version} {cpu} {maker()}"
+
+
+def maker() -> str:
+    """Name the processor's maker, as Linux does, or at least its kind."""
+    facts = Path("/proc/cpuinfo")
+    lines = facts.read_text().splitlines() if facts.exists() else []
+    makers = [line.split(":")[1].strip() for line in lines if line.startswith("vendor_id")]
+    return makers[0] if makers else platform.machine()
 
 
 def losses() -> list[float]:
