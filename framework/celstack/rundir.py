@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
-import platform
-import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import datetime
-from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
+from celstack.environment import environment
 from celstack.errors import CelstackError
+from celstack.finished import read_resolved
 
 if TYPE_CHECKING:
-    import torch
-
     from celstack.assembly import Assembly
     from celstack.interfaces.metric import Metric
     from celstack.model import Decomposer
     from celstack.resolved import ResolvedRecipe
-
-PACKAGES = ("celstack", "torch", "torchvision", "numpy")
 
 
 class RunDirectory:
@@ -31,7 +28,7 @@ class RunDirectory:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._log: TextIO | None = None
+        self._log: io.FileIO | None = None
 
     @classmethod
     def create(cls, base: Path, name: str, seed: int) -> RunDirectory:
@@ -53,37 +50,74 @@ class RunDirectory:
             ) from error
         raise CelstackError(f"--out {base}: a thousand runs began in the same second")
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other processes from running in this folder, or say that one does."""
+        from filelock import FileLock, Timeout
+
+        lock = FileLock(self.folder / ".lock", timeout=0)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise CelstackError(
+                f"{self.folder}: another process is at work on this run; let it finish, "
+                "or stop it first"
+            ) from None
+        except OSError as error:
+            reason = error.strerror or error
+            raise CelstackError(f"{self.folder}: cannot write there: {reason}") from error
+        try:
+            yield
+        finally:
+            self.close()
+            lock.release()
+
     def save_recipe(self, resolved: ResolvedRecipe) -> None:
-        """Write the recipe in full, and on what machine it runs."""
+        """Write the recipe as it was given and in full, and on what machine it runs."""
         import tomli_w
 
-        heading = f"# {resolved.source}, with everything it leaves unsaid; can be run again.\n"
-        self._write("resolved.toml", heading + tomli_w.dumps(resolved.as_table()))
+        self._write("recipe.toml", resolved.text)
         self._write("environment.json", json.dumps(environment(), indent=2) + "\n")
+        heading = f"# {resolved.source}, with everything it leaves unsaid; can be run again.\n"
+        # The last to be written: a folder that has it is that of a run.
+        self._write("resolved.toml", heading + tomli_w.dumps(resolved.as_table()))
+
+    def recipe(self) -> str:
+        """Return the recipe in full as JSON; nothing where the run was made without one."""
+        if not (self.folder / "resolved.toml").is_file():
+            return ""
+        return json.dumps(read_resolved(self.folder), default=str)
 
     def log(self, **fields: Any) -> None:
-        """Append a line, such as that of a training step."""
+        """Append a line, such as that of a training step; it outlives the process."""
         if self._log is None:
-            self._log = (self.folder / "log.jsonl").open("a", encoding="utf-8", buffering=1)
-        self._log.write(json.dumps(fields) + "\n")
+            # Without a buffer, a line is with the system as soon as it is written.
+            self._log = (self.folder / "log.jsonl").open("ab", buffering=0)
+        line = (json.dumps(fields) + "\n").encode()
+        while line:
+            line = line[self._log.write(line) :]
 
-    def save_checkpoint(
-        self, decomposer: Decomposer, optimizer: torch.optim.Optimizer, step: int
-    ) -> None:
-        """Write weights and optimiser so that a crash leaves the old file or the new, whole."""
+    def cut_log(self, size: int) -> None:
+        """Forget what was logged after the first so many bytes."""
+        path = self.folder / "log.jsonl"
+        if path.is_file() and path.stat().st_size > size:
+            os.truncate(path, size)
+
+    def save_checkpoint(self, state: Mapping[str, Any]) -> None:
+        """Write a checkpoint so that a crash leaves the old file or the new, whole.
+
+        It remembers how long the log is, which is made to last first.
+        """
         import torch
 
-        state = {
-            "version": version("celstack"),
-            "step": step,
-            # Of what a stage sets, this alone is not among the weights.
-            "sprites_frozen": decomposer.sprites_frozen,
-            "model": decomposer.state_dict(),
-            "optimizer": optimizer.state_dict(),
-        }
-        temporary = self.folder / "checkpoint.pt.tmp"
-        torch.save(state, temporary)
-        temporary.replace(self.folder / "checkpoint.pt")
+        if self._log is not None:
+            os.fsync(self._log.fileno())
+        log = self.folder / "log.jsonl"
+        size = log.stat().st_size if log.is_file() else 0
+        # In memory first: torch's own writer does not tell what a disk complains of.
+        content = io.BytesIO()
+        torch.save({**state, "log": size}, content)
+        write_whole(self.folder / "checkpoint.pt", content.getbuffer())
 
     def save_results(
         self, decomposer: Decomposer, assembly: Assembly, scores: dict[str, float]
@@ -124,11 +158,23 @@ class RunDirectory:
         write_whole(self.folder / name, text)
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that whoever reads it finds the old one or the new, whole."""
+def write_whole(path: Path, content: str | bytes | memoryview) -> None:
+    """Write a file so that whoever reads it finds the old one or the new, whole.
+
+    That is so after a loss of power, too.
+    """
     temporary = path.with_name(f"{path.name}.tmp")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
+    try:
+        with temporary.open("wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError:
+        # A full disk needs the room, and nobody the half.
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
 
 
 def to_json(value: Any) -> str:
@@ -181,14 +227,3 @@ def _settings_in(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))["settings"]
     except (ValueError, TypeError, KeyError):  # damaged, or not ours: it is left alone
         return None
-
-
-def environment() -> dict[str, Any]:
-    """Describe the machine and the versions that matter."""
-    return {
-        "python": sys.version.split()[0],
-        "platform": platform.platform(),
-        "cores": os.cpu_count(),
-        "packages": {name: version(name) for name in PACKAGES},
-        "command": sys.argv,
-    }

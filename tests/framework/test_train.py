@@ -386,7 +386,8 @@ def test_a_run_directory_holds_what_was_learned(directory):
     files = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
     sprites = {f"sprites/0{number}.png" for number in range(3)}
     scores = {"metrics.json", "scores.json", "evaluation.json"}
-    assert files == {"log.jsonl", "checkpoint.pt", "examples.png", *scores, *sprites}
+    kept = {".lock", "log.jsonl", "checkpoint.pt", "examples.png"}
+    assert files == {*kept, *scores, *sprites}
     assert trained.folder == folder
     assert json.loads((folder / "metrics.json").read_text()) == trained.scores
 
@@ -437,6 +438,7 @@ def test_a_recipe_run_by_command_leaves_everything_in_its_folder(command, small,
     (folder,) = (tmp_path / "runs" / "my").iterdir()
     names = {path.name for path in folder.iterdir()}
     assert names >= {
+        "recipe.toml",
         "resolved.toml",
         "environment.json",
         "log.jsonl",
