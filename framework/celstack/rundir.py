@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from celstack.environment import environment
@@ -58,12 +59,16 @@ class RunDirectory:
         lock = FileLock(self.folder / ".lock", timeout=0)
         try:
             lock.acquire()
+            # Rather now than at the first checkpoint, when hours may be lost.
+            with TemporaryFile(dir=self.folder):
+                pass
         except Timeout:
             raise CelstackError(
                 f"{self.folder}: another process is at work on this run; let it finish, "
                 "or stop it first"
             ) from None
         except OSError as error:
+            lock.release()
             reason = error.strerror or error
             raise CelstackError(f"{self.folder}: cannot write there: {reason}") from error
         try:

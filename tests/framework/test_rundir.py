@@ -220,9 +220,10 @@ def test_no_log_needs_no_cut(directory):
 
 
 def test_a_folder_that_is_held_is_not_given_to_another(directory):
-    with directory.held(), pytest.raises(CelstackError) as refused:
-        with RunDirectory(directory.folder).held():
-            pytest.fail("held twice")
+    other = RunDirectory(directory.folder)
+
+    with directory.held(), pytest.raises(CelstackError) as refused, other.held():
+        pytest.fail("held twice")
 
     assert str(refused.value) == (
         f"{directory.folder}: another process is at work on this run; let it finish, "

@@ -104,4 +104,5 @@ def _way_on(folder: Path, device: str) -> str:
 def _say(error: OSError) -> str:
     from celstack.errors import one_line
 
-    return f"{error.filename}: {error.strerror}" if error.filename else one_line(error)
+    reason = error.strerror or one_line(error)
+    return f"{error.filename}: {reason}" if error.filename else reason
