@@ -6,7 +6,7 @@ import io
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from celstack.environment import environment
 from celstack.errors import CelstackError
 from celstack.finished import read_resolved
+from celstack.judgement import image_scores, judged_on
 
 if TYPE_CHECKING:
     from celstack.assembly import Assembly
-    from celstack.interfaces.metric import Metric
     from celstack.model import Decomposer
     from celstack.resolved import ResolvedRecipe
 
@@ -185,33 +185,6 @@ def write_whole(path: Path, content: str | bytes | memoryview) -> None:
 def to_json(value: Any) -> str:
     """Spell a value as JSON, which has no word for what is not a number but null."""
     return json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def judged_on(assembly: Assembly, scores: Mapping[str, float]) -> dict[str, Any]:
-    """Say what scores were measured on, and in what unit tables show them.
-
-    ``files`` are the published files of the dataset; without them, ``root`` is the data itself.
-    """
-    split, images = assembly.evaluation.split, assembly.evaluation.images
-    return {
-        "split": split,
-        "images": min(images, assembly.dataset.count(split)),
-        "files": list(assembly.dataset.files),
-        "percent": percentages(assembly.metrics, scores),
-    }
-
-
-def percentages(metrics: Iterable[Metric], scores: Mapping[str, float]) -> list[str]:
-    """Name the scores that tables show in percent."""
-    return [metric.name for metric in metrics if metric.percent and metric.name in scores]
-
-
-def image_scores(
-    metrics: Iterable[Metric], scores: Mapping[str, float]
-) -> dict[str, list[float]]:
-    """Return the scores of each image, of the metrics that were at work and keep them."""
-    kept = [metric for metric in metrics if metric.name in scores]
-    return {metric.name: list(metric.scores) for metric in kept if metric.scores is not None}
 
 
 def now() -> str:

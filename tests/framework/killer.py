@@ -67,8 +67,12 @@ def begun(base, process):
 def left(folder):
     """Return all that a finished run has learned and noted."""
     state = torch.load(folder / "checkpoint.pt", weights_only=True)
-    texts = {name: (folder / name).read_text() for name in ("log.jsonl", "metrics.json")}
-    return state, texts
+    # Where lines say when they were written, that is not what was learned.
+    lines = map(json.loads, (folder / "log.jsonl").read_text().splitlines())
+    log = [{key: line[key] for key in line if key != "time"} for line in lines]
+    # Its length depends on such times.
+    state.pop("log")
+    return state, log, json.loads((folder / "metrics.json").read_text())
 
 
 def equal(one, other):

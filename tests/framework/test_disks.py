@@ -45,7 +45,7 @@ def saved(folder):
     return torch.load(folder / "checkpoint.pt", weights_only=True)
 
 
-def test_a_full_disk_is_named_and_the_last_checkpoint_kept(start, command):
+def test_a_full_disk_is_named_and_the_last_checkpoint_kept(start, assert_goes_on):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
 
     def fill(folder):
@@ -66,10 +66,10 @@ def test_a_full_disk_is_named_and_the_last_checkpoint_kept(start, command):
     )
     assert saved(folder)["step"] == 4
     assert not list(folder.glob("*.tmp"))
-    assert_goes_on(folder, start, command)
+    assert_goes_on(folder)
 
 
-def test_a_checkpoint_that_does_not_fit_leaves_the_last_one(start, command):
+def test_a_checkpoint_that_does_not_fit_leaves_the_last_one(start, assert_goes_on):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
 
     def fill(folder):
@@ -84,20 +84,24 @@ def test_a_checkpoint_that_does_not_fit_leaves_the_last_one(start, command):
     assert "File too large; what was learned is kept" in stopped.answer.complaint
     assert saved(stopped.folder)["step"] == 4
     assert not list(stopped.folder.glob("*.tmp"))
-    assert_goes_on(stopped.folder, start, command)
+    assert_goes_on(stopped.folder)
 
 
-def assert_goes_on(folder, start, command):
-    """With the disk mended, the run ends as one that nothing happened to."""
-    resumed = command("run-recipe", "--resume", str(folder), "--device", "cpu")
-    assert resumed.code == 0, resumed.complaint
-    undisturbed = start().folder
-    for weights in zip(
-        saved(folder)["model"].values(), saved(undisturbed)["model"].values(), strict=True
-    ):
-        assert torch.equal(*weights)
-    log = "log.jsonl"
-    assert (folder / log).read_bytes() == (undisturbed / log).read_bytes()
+@pytest.fixture
+def assert_goes_on(start, command, log_of):
+    """Say that a run, its disk mended, ends as one that nothing happened to."""
+
+    def check(folder):
+        resumed = command("run-recipe", "--resume", str(folder), "--device", "cpu")
+        assert resumed.code == 0, resumed.complaint
+        undisturbed = start().folder
+        for weights in zip(
+            saved(folder)["model"].values(), saved(undisturbed)["model"].values(), strict=True
+        ):
+            assert torch.equal(*weights)
+        assert log_of(folder) == log_of(undisturbed)
+
+    return check
 
 
 @pytest.fixture
@@ -121,7 +125,9 @@ def bound_by_permissions():
 
 
 @pytest.mark.usefixtures("bound_by_permissions")
-def test_a_folder_that_is_closed_during_a_run_keeps_the_last_checkpoint(start, command):
+def test_a_folder_that_is_closed_during_a_run_keeps_the_last_checkpoint(
+    start, command, assert_goes_on
+):
     stopped = start(lambda folder: folder.chmod(0o555))
     folder = stopped.folder
 
@@ -141,7 +147,7 @@ def test_a_folder_that_is_closed_during_a_run_keeps_the_last_checkpoint(start, c
         assert saved(folder)["step"] == 4
     finally:
         folder.chmod(0o755)
-    assert_goes_on(folder, start, command)
+    assert_goes_on(folder)
 
 
 @pytest.mark.usefixtures("bound_by_permissions")

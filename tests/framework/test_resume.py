@@ -161,7 +161,7 @@ def test_a_run_may_be_stopped_many_times(tmp_path, whole):
     assert differing(weights(whole[0]), weights(trained)) == set()
 
 
-def test_the_log_has_every_line_once(tmp_path, whole):
+def test_the_log_has_every_line_once(tmp_path, whole, log_of):
     folder = stopped(tmp_path, 6)
     # What a process that was killed has logged since its last checkpoint.
     with (folder / "log.jsonl").open("a") as log:
@@ -169,8 +169,7 @@ def test_the_log_has_every_line_once(tmp_path, whole):
 
     run(make(), folder, resume=True)
 
-    expected = (whole[0].folder / "log.jsonl").read_text()
-    assert (folder / "log.jsonl").read_text() == expected
+    assert log_of(folder) == log_of(whole[0].folder)
 
 
 # Forking a process that has used threads makes newer Pythons warn.
@@ -183,7 +182,7 @@ def test_the_place_in_the_epoch_is_found_with_workers_too(tmp_path, whole):
     assert differing(weights(whole[0]), weights(trained)) == set()
 
 
-def test_a_run_without_a_checkpoint_starts_again_in_its_folder(tmp_path, whole):
+def test_a_run_without_a_checkpoint_starts_again_in_its_folder(tmp_path, whole, log_of):
     folder = stopped(tmp_path, 6)
     (folder / "checkpoint.pt").unlink()
     observer = Stopping()
@@ -192,8 +191,7 @@ def test_a_run_without_a_checkpoint_starts_again_in_its_folder(tmp_path, whole):
 
     assert trained.folder == folder
     assert observer.steps == whole[1]
-    expected = (whole[0].folder / "log.jsonl").read_text()
-    assert (folder / "log.jsonl").read_text() == expected
+    assert log_of(folder) == log_of(whole[0].folder)
 
 
 def test_observers_hear_where_a_run_goes_on(tmp_path):

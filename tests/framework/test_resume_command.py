@@ -103,12 +103,12 @@ def test_a_folder_that_is_no_run_is_refused(command, copied_run):
 
 
 def test_a_run_that_was_stopped_before_its_first_checkpoint_starts_again(
-    resume, unfinished, small_run
+    resume, unfinished, small_run, log_of
 ):
     (unfinished / "checkpoint.pt").unlink()
 
     assert resume().code == 0
-    assert (unfinished / "log.jsonl").read_bytes() == (small_run / "log.jsonl").read_bytes()
+    assert log_of(unfinished) == log_of(small_run)
 
 
 def test_a_second_process_is_refused(resume, unfinished):
