@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import signal
+import sys
 import threading
 
 import attrs
@@ -219,6 +221,30 @@ def test_a_run_whose_steps_are_done_is_only_scored(tmp_path, whole):
 
     assert (observer.steps, trained.scores) == ([], whole[0].scores)
     assert (folder / "metrics.json").is_file()
+
+
+class Pressing(Seeing):
+    """Presses Ctrl-C in the midst of the sixth step."""
+
+    seen = 0
+
+    def forward(self, images):
+        prediction = super().forward(images)
+        self.seen += 1
+        if self.seen == 6:
+            signal.raise_signal(signal.SIGINT)
+        return prediction
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT can be sent there")
+def test_ctrl_c_in_the_midst_of_a_step_waits_until_it_is_whole(tmp_path, whole):
+    with pytest.raises(KeyboardInterrupt):
+        run(attrs.evolve(make(), predictor=Pressing()), tmp_path)
+
+    (folder,) = tmp_path.glob("*/*")
+    assert saved(folder)["step"] == 6
+    trained = run(make(), folder, resume=True)
+    assert differing(weights(whole[0]), weights(trained)) == set()
 
 
 class Tired(Seeing):
