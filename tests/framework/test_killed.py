@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 KILLS = 30
-STEPS = 60
+STEPS = 40
 RECIPE = f"""\
 dataset = {{ use = "tetrominoes", count = 30, test_count = 4, per_image = 1 }}
 sprites = {{ use = "pixels", count = 3, size = [24, 24] }}
@@ -19,8 +19,8 @@ predictor = {{ use = "network", encoder = "strided" }}
 transforms.layer = ["color", "position"]
 metrics = ["mse"]
 evaluation.images = 4
-training = {{ batch_size = 4, reassign_every = 7, checkpoint_every = 4 }}
-stages = [{{ steps = 25, freeze_sprites = true }}, {{ steps = {STEPS - 25} }}]
+training = {{ batch_size = 4, reassign_every = 7, checkpoint_every = 3 }}
+stages = [{{ steps = 15, freeze_sprites = true }}, {{ steps = {STEPS - 15} }}]
 """
 
 
