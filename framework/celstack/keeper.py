@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from contextlib import suppress
 from typing import Any
 
@@ -11,10 +12,14 @@ import torch
 from celstack.errors import RunFailedError
 from celstack.model import Decomposer
 from celstack.objective import Loss
+from celstack.reassign import Usage
 from celstack.rundir import RunDirectory
+from celstack.scene import Scene
 
 BLOCK = 25
 """How many steps of an accelerator are logged at a time."""
+USAGE_EVERY = 10
+"""The usage of each tenth step tells enough, and keeps the log short."""
 
 
 class Keeper:
@@ -55,9 +60,16 @@ class Keeper:
         self.pending.clear()
 
     def log(self, **fields: Any) -> None:
-        """Write a line about this step."""
+        """Write a line about this step, and when it was."""
         if self.directory:
-            self.directory.log(step=self.step, **fields)
+            self.directory.log(step=self.step, time=round(time.time(), 3), **fields)
+
+    def log_usage(self, scene: Scene) -> None:
+        """Log, every so many steps, how often the last one used each sprite."""
+        if self.directory and self.step % USAGE_EVERY == 0:
+            usage = Usage(self.decomposer.sprites.count, scene.sprite.device)
+            usage.add(scene.sprite)
+            self.log(usage=usage.counts.tolist())
 
     def save(self) -> None:
         """Write a checkpoint; weights that are not numbers must not replace good ones."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import torch
 
     from celstack.assembly import Assembly
+    from celstack.census import Census
     from celstack.interfaces.metric import Metric
     from celstack.model import Decomposer
     from celstack.resolved import ResolvedRecipe
@@ -84,6 +85,30 @@ class RunDirectory:
         temporary = self.folder / "checkpoint.pt.tmp"
         torch.save(state, temporary)
         temporary.replace(self.folder / "checkpoint.pt")
+
+    def save_census(
+        self, census: Census, assembly: Assembly, scores: Mapping[str, float]
+    ) -> None:
+        """Write what sprites were used for, and the images that are worth looking at.
+
+        With these, the page of a run can be made again where its data is not.
+        """
+        from celstack.examples import FOLDER, choose, file_names
+        from celstack.pictures import to_picture
+
+        dataset, metrics = assembly.dataset, assembly.metrics
+        self._write("census.json", to_json(census.tell(dataset.class_names)))
+        ranks = image_scores(metrics, scores)
+        examples = choose(ranks, percentages(metrics, scores), census.images)
+        images = dataset.read(assembly.evaluation.split, [e.number for e in examples]).images
+        (self.folder / FOLDER).mkdir(exist_ok=True)
+        for name, image in zip(file_names(examples), images, strict=True):
+            to_picture(image).save(self.folder / FOLDER / name)
+
+    def save_page(self, page: str) -> Path:
+        """Write the report page, whole, and return where."""
+        self._write("report.html", page)
+        return self.folder / "report.html"
 
     def save_results(
         self, decomposer: Decomposer, assembly: Assembly, scores: dict[str, float]

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from celstack.assembly import Assembly, Stage
 from celstack.audience import Audience
+from celstack.census import Census
 from celstack.curriculum import schedule
 from celstack.device import find_device
 from celstack.errors import one_line
@@ -59,11 +60,15 @@ def run(
     try:
         _learn(assembly, decomposer, optimizer, audience, keeper)
         decomposer.eval()
-        scores = score(decomposer, assembly.dataset, assembly.metrics, assembly.evaluation)
+        census = Census(decomposer.sprites.count)
+        scores = score(
+            decomposer, assembly.dataset, assembly.metrics, assembly.evaluation, census=census
+        )
         audience.tell(
             "celstack_evaluated", step=keeper.step, scores=scores, decomposer=decomposer
         )
         if directory:
+            directory.save_census(census, assembly, scores)
             directory.save_results(decomposer, assembly, scores)
     # Whatever ends a run early, what was learned is kept and the observers are told.
     except BaseException as error:
@@ -120,6 +125,7 @@ def _learn(
                 decomposer, optimizer, images, training.mask_noise, training.area_cost
             )
             keeper.count_step(loss, phase.title)
+            keeper.log_usage(scene)
             audience.tell(
                 "celstack_step_finished", step=keeper.step, loss=loss, images=len(images)
             )
