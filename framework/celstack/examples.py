@@ -14,6 +14,7 @@ from jaxtyping import Float
 from PIL import Image
 from torch import Tensor
 
+from celstack.assembly import Assembly
 from celstack.errors import CelstackError, one_line
 
 SHARES = {"best": 8, "worst": 8, "random": 16}
@@ -82,3 +83,32 @@ def read_stored(path: Path, image_shape: tuple[int, int, int]) -> Float[Tensor, 
         height, width = image_shape[1:]
         raise CelstackError(f"{path}: is not {width} x {height}, as the run's images are")
     return image.float() / 255
+
+
+class Examples(NamedTuple):
+    """Examples and their images."""
+
+    chosen: list[Example]
+    images: Float[Tensor, "B C H W"]
+
+
+def find_examples(folder: Path, assembly: Assembly, most: int = 32) -> Examples:
+    """Return the examples that a run keeps, or images of its dataset where it keeps none yet.
+
+    Those of the dataset are spread over all of the split that the run is judged on. Where
+    they are not on this machine, that is said.
+    """
+    stored = find_stored(folder)
+    if stored:
+        shape = assembly.dataset.image_shape
+        images = torch.stack([read_stored(path, shape) for path in stored.values()])
+        return Examples(list(stored), images)
+    split = assembly.evaluation.split
+    try:
+        total = assembly.dataset.count(split)
+        count = min(most, total)
+        numbers = [n * total // count for n in range(count)]
+        images = assembly.dataset.read(split, numbers).images
+    except OSError as error:
+        raise CelstackError(f"{assembly.dataset.name}: no images: {one_line(error)}") from error
+    return Examples([Example("random", number) for number in numbers], images)
