@@ -70,7 +70,11 @@ def main(arguments: argparse.Namespace) -> None:
     for name, score in scores.items():
         say(f"{name:>12}  {score:.4f}")
     say(f"sprites, examples and metrics are in {folder}")
-    say(f"look at {folder / 'examples.png'}: inputs, reconstructions, layers")
+    page = folder / "report.html"
+    if page.is_file():
+        say(f"open {page} in a browser: what was learned, how well, examples")
+    else:
+        say(f"look at {folder / 'examples.png'}: inputs, reconstructions, layers")
 
 
 def _overrides(arguments: argparse.Namespace) -> list[list[str]]:
