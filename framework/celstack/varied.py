@@ -66,9 +66,11 @@ def vary(decomposer: Decomposer, scene: Scene) -> list[Row]:
     return rows
 
 
-def fullest(scenes: Scene) -> int:
-    """Return which of several images has most objects: the one to vary."""
-    return int((scenes.sprite != EMPTY).sum(1).argmax())
+def fullest(decomposer: Decomposer, scenes: Scene) -> int:
+    """Return which of several images has most objects, or shows most of them: one to vary."""
+    with torch.no_grad():
+        shown = decomposer.render(scenes).visible.clamp(0, 1).mean((1, 2, 3))
+    return int(((scenes.sprite != EMPTY).sum(1) + shown).argmax())
 
 
 def draw(

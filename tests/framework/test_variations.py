@@ -168,6 +168,16 @@ def test_the_figure_says_what_a_model_cannot_do():
     assert len(rows["other places"].scenes) == COLUMNS
 
 
+def test_of_equals_the_image_that_shows_most_is_varied():
+    decomposer = model([Position()])
+    large = scene_of(decomposer)
+    small = resize(decomposer, large, 0.5)
+    fields = ("sprite", "sprite_params", "layer_params", "occlusion")
+    joined = {name: torch.cat([getattr(s, name) for s in (small, large)]) for name in fields}
+
+    assert fullest(decomposer, Scene(**joined)) == 1
+
+
 def test_the_image_with_most_objects_is_varied():
     decomposer = model()
     scenes = scene_of(decomposer, (0, EMPTY)), scene_of(decomposer, (0, 1))
@@ -178,4 +188,4 @@ def test_the_image_with_most_objects_is_varied():
         occlusion=torch.zeros(2, 2, 2),
     )
 
-    assert fullest(both) == 1
+    assert fullest(decomposer, both) == 1

@@ -1,5 +1,9 @@
+import shutil
+
 import pytest
 from PIL import Image
+
+from celstack.errors import CelstackError
 
 
 def test_one_command_makes_the_figure(command, small_run, tmp_path):
@@ -42,3 +46,22 @@ def test_a_mistake_is_one_line(command, small_run, tmp_path, monkeypatch, argume
 
     assert (answer.code, answer.complaint) == (2, f"celstack: {said}\n")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_where_there_are_no_images_it_says_what_helps(
+    command, copied_run, tmp_path, monkeypatch
+):
+    from celstack_kit.datasets.tetrominoes import Tetrominoes
+
+    def gone(self, *_):
+        raise CelstackError("no images here")
+
+    monkeypatch.setattr(Tetrominoes, "count", gone)
+    shutil.rmtree(copied_run / "examples")
+
+    answer = command("celstack", "vary", str(copied_run), "--out", str(tmp_path / "a.png"))
+
+    assert (answer.code, answer.complaint) == (
+        2,
+        "celstack: no images here; --image varies one of yours\n",
+    )

@@ -42,10 +42,13 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.image:
         images = read_images([arguments.image], run.decomposer)
     else:
-        images = find_examples(folder, run.assembly).images
+        try:
+            images = find_examples(folder, run.assembly).images
+        except CelstackError as error:
+            raise CelstackError(f"{error}; --image varies one of yours") from error
     with torch.no_grad():
         scenes = run.decomposer.explain(images)
-    chosen = fullest(scenes)
+    chosen = fullest(run.decomposer, scenes)
     scene = scenes[chosen : chosen + 1]
     rows = vary(run.decomposer, scene)
     with drafted(out.parent) as draft:

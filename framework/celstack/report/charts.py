@@ -157,7 +157,7 @@ def _rounds(last: int) -> list[int]:
 def _decades(low: float, high: float) -> list[float]:
     """Return powers of ten, or finer round numbers where those are too few."""
     first, last = math.floor(low), math.ceil(high)
-    for digits in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9)):
+    for digits in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7)):
         values = [n * 10.0**power for power in range(first, last + 1) for n in digits]
         values = [value for value in values if low <= math.log10(value) <= high]
         if len(values) >= FEWEST_TICKS:
