@@ -1,1 +1,1 @@
-"""The report: from a run directory to pages that open in any browser, from disk."""
+"""The report: a run directory as one page."""

@@ -136,7 +136,7 @@ def _editor(
     images: Float[Tensor, "B C H W"],
 ) -> dict[str, Any] | None:
     module = _editor_module()
-    names = [f"image {example.number}, {example.kind}" for example in examples]
+    names = [f"{example.number} ({example.kind})" for example in examples]
     data: dict[str, Any] | None = module and module.editor_data(
         decomposer, scene, images, names
     )
