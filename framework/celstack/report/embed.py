@@ -7,19 +7,32 @@ import io
 
 from PIL import Image
 
-LOSSLESS = 6_000
-"""Pictures that take more bytes than these, which are photographs, lose what nobody sees."""
-QUALITY = 88
+ENOUGH = 5_000
+"""As many bytes are enough for a picture of ordinary size; larger ones may take more."""
+ENOUGH_PER_PIXEL = 0.3
+QUALITIES = (88, 70, 50, 30, 10)
+"""What a picture that takes too much, such as a photograph, is encoded with; the first that
+is enough."""
 
 
 def data_uri(picture: Image.Image) -> str:
-    """Spell a picture as an address: exact if it is simple, else very nearly so."""
+    """Spell a picture as an address: exact where that is small, else as good as it can be."""
     if picture.mode not in ("RGB", "RGBA"):
         picture = picture.convert("RGBA" if "A" in picture.mode else "RGB")
+    limit = max(ENOUGH, ENOUGH_PER_PIXEL * picture.width * picture.height)
     data = _encode(picture, lossless=True, method=2)
-    if len(data) > LOSSLESS:
-        data = min(data, _encode(picture, quality=QUALITY), key=len)
+    for quality in QUALITIES:
+        if len(data) <= limit:
+            break
+        data = _encode(picture, quality=quality, alpha_quality=quality)
     return f"data:image/webp;base64,{base64.b64encode(data).decode('ascii')}"
+
+
+def thumbnail(picture: Image.Image, side: int) -> Image.Image:
+    """Make a picture no larger than a square of this side."""
+    small = picture.copy()
+    small.thumbnail((side, side))
+    return small
 
 
 def _encode(picture: Image.Image, **options: bool | int) -> bytes:

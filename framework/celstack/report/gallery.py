@@ -16,7 +16,7 @@ from celstack.interfaces.prototype import Prototype
 from celstack.model import Decomposer
 from celstack.pictures import paint, to_picture
 from celstack.report.charts import colour_of
-from celstack.report.embed import data_uri
+from celstack.report.embed import data_uri, thumbnail
 from celstack.scene import EMPTY, Rendering, Scene
 
 Made = TypeVar("Made", Scene, Rendering)
@@ -26,13 +26,17 @@ KINDS = {
     "random": "Chosen at random",
 }
 
+THUMBNAIL = 32
+"""The side of the smallest pictures."""
+
 
 class SpriteCard(NamedTuple):
-    """One sprite: its picture, its mask, and the colour that stands for it in maps."""
+    """One sprite in pictures, and the colour that stands for it in maps."""
 
     number: int
     picture: str
     mask: str
+    thumbnail: str
     colour: str
 
 
@@ -95,16 +99,16 @@ def explain(
 
 
 def show_sprites(decomposer: Decomposer) -> list[SpriteCard]:
-    """Draw every sprite and its mask."""
-    images = _images(decomposer.sprites)
+    """Draw every sprite, its mask, and a small picture of it for tables."""
     return [
         SpriteCard(
             number,
             data_uri(to_picture(image)),
             data_uri(to_picture(image[-1:])),
+            data_uri(thumbnail(to_picture(image), THUMBNAIL)),
             colour_of(number + 1),
         )
-        for number, image in enumerate(images)
+        for number, image in enumerate(_images(decomposer.sprites))
     ]
 
 

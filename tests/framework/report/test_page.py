@@ -205,6 +205,11 @@ def test_forty_sprites_and_thirty_two_examples_of_128_pixels_take_less_than_10_m
     (tmp_path / FOLDER).mkdir()
     for name in file_names(examples):
         to_picture(torch.rand(3, 128, 128)).save(tmp_path / FOLDER / name)
+    counts = [[number + 1] * 41 for number in range(40)]
+    names = [f"class {number}" for number in range(40)]
+    census = {"images": 32, "usage": [3] * 40, "unit": "pixels", "classes": names}
+    census |= {"counts": counts, "names": names}
+    (tmp_path / "census.json").write_text(json.dumps(census))
 
     page = make_page(tmp_path, assembly, decomposer).text
 
