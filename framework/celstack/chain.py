@@ -101,9 +101,33 @@ class Chain(nn.Module):
                 matrix = matrix if done is None else unchained(matrix, done[:, :2])
         return params, matrix
 
+    def adjust(
+        self, params: Float[Tensor, "n P"], change: Float[Tensor, "n 2 3"]
+    ) -> Float[Tensor, "n P"] | None:
+        """Let the canvas look through another map first; None if no warp at work can.
+
+        The last warp that can be placed follows, as far as it can; the others stay.
+        """
+        params = params.clone()
+        for transform, own, active in reversed(list(self._slots(params))):
+            matrix = transform.matrix(own) if active and isinstance(transform, Warp) else None
+            if isinstance(transform, Warp) and matrix is not None:
+                flat = matrix[:, :2] / (matrix[:, 2:, 2:] if matrix.shape[1] == 3 else 1.0)
+                placed = transform.place(chained(flat, change))
+                if placed is not None:
+                    own.copy_(placed)
+                    return params
+        return None
+
     def tint(self, gains: Float[Tensor, "n C"]) -> Float[Tensor, "n P"] | None:
         """Let the first transform at work that can multiply colours by these gains."""
-        params = gains.new_zeros(len(gains), self.num_params)
+        return self.recolour(gains.new_zeros(len(gains), self.num_params), gains)
+
+    def recolour(
+        self, params: Float[Tensor, "n P"], gains: Float[Tensor, "n C"]
+    ) -> Float[Tensor, "n P"] | None:
+        """Do as ``tint`` does, and leave all other transforms as they are."""
+        params = params.clone()
         for transform, own, active in self._slots(params):
             tinted = transform.tint(gains) if active else None
             if tinted is not None:

@@ -118,10 +118,10 @@ def _group(runs: Sequence[tuple[str, Table, FinishedRun]]) -> dict[str, list[Fin
 
 def _what_differs(table: Table, namesakes: Sequence[Table]) -> str:
     """Say in what a table differs from others of its name: ``(sprites.count = 4)``."""
-    flat = [_flatten(other) for other in namesakes]
+    flat = [flatten(other) for other in namesakes]
     keys = sorted({key for other in flat for key in other})
     odd = [key for key in keys if len({repr(other.get(key)) for other in flat}) > 1]
-    own = _flatten(table)
+    own = flatten(table)
     said = [f"{key} = {shown(own[key])}" if key in own else f"no {key}" for key in odd]
     return f" ({', '.join(said)})" if said else ""
 
@@ -141,14 +141,15 @@ def _data(run: FinishedRun) -> Table:
     return {key: value for key, value in run.recipe["dataset"].items() if key not in passed}
 
 
-def _flatten(value: Any, place: str = "") -> dict[str, Any]:
+def flatten(value: Any, place: str = "") -> dict[str, Any]:
+    """Return the leaves of a table by their places, such as ``stages[0].steps``."""
     if isinstance(value, dict):
         items = [(f"{place}.{key}" if place else key, item) for key, item in value.items()]
     elif isinstance(value, list):
         items = [(f"{place}[{index}]", item) for index, item in enumerate(value)]
     else:
         return {place: value}
-    return {key: leaf for path, item in items for key, leaf in _flatten(item, path).items()}
+    return {key: leaf for path, item in items for key, leaf in flatten(item, path).items()}
 
 
 def _row(name: str, runs: Sequence[FinishedRun], percent: frozenset[str]) -> Row:

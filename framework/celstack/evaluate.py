@@ -9,6 +9,7 @@ import attrs
 import torch
 
 from celstack.assembly import Evaluation
+from celstack.census import Census
 from celstack.interfaces.dataset import Batch, Dataset
 from celstack.interfaces.metric import Metric
 from celstack.loader import in_order
@@ -21,11 +22,12 @@ def score(
     metrics: Sequence[Metric],
     evaluation: Evaluation,
     watch: Callable[[int], None] | None = None,
+    census: Census | None = None,
 ) -> dict[str, float]:
     """Score a model; a metric whose ground truth the dataset has not got is left out.
 
     Metrics that keep the scores of images have them afterwards. ``watch`` is told the size of
-    each batch that is done.
+    each batch that is done; ``census`` counts what sprites are used for.
     """
     device = next(decomposer.parameters()).device
     was_training = decomposer.training
@@ -43,6 +45,8 @@ def score(
                 rendering = decomposer.render(scene)
             for metric in able:
                 metric.update(scene, rendering, batch)
+            if census is not None:
+                census.add(scene, rendering, batch)
             if watch is not None:
                 watch(len(batch))
     finally:

@@ -72,6 +72,7 @@ def read_finished(folder: Path) -> FinishedRun:
     if not (folder / "metrics.json").is_file():
         raise CelstackError(
             f"{folder}: is not finished, for it has no metrics.json; "
+            f"'run-recipe --resume {folder}' goes on with it, and "
             f"'celstack evaluate {folder}' scores its last checkpoint"
         )
     recipe = read_resolved(folder)

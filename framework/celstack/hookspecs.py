@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from celstack.interfaces.transform import Transform
     from celstack.model import Decomposer
     from celstack.objective import Loss
+    from celstack.scene import Scene
 
 PROJECT = "celstack"
 hookspec = pluggy.HookspecMarker(PROJECT)
@@ -88,24 +89,38 @@ def celstack_observers() -> dict[str, type[Observer]]:  # type: ignore[empty-bod
 
 @hookspec
 def celstack_run_started(
-    assembly: Assembly, decomposer: Decomposer, folder: Path | None, steps: int
+    assembly: Assembly, decomposer: Decomposer, folder: Path | None, steps: int, step: int
 ) -> None:
-    """Hear that a run begins, what will learn, where it writes, and for how many steps."""
+    """Hear that a run begins, what will learn, where it writes, and for how many steps.
+
+    ``step`` is 0, or that after which a run that was stopped goes on.
+    """
 
 
 @hookspec
 def celstack_phase_started(phase: Phase, step: int) -> None:
-    """Hear that a stage of the curriculum begins after so many steps."""
+    """Hear that a stage of the curriculum begins, or goes on, after so many steps."""
 
 
 @hookspec
-def celstack_step_finished(step: int, loss: Loss, images: int) -> None:
-    """Hear that a training step is done, with its loss and its number of images."""
+def celstack_step_finished(
+    step: int, loss: Loss, images: int, scene: Scene, rates: Mapping[str, float]
+) -> None:
+    """Hear that a training step is done.
+
+    With it come its loss, its number of images, their scenes, in which the sprites in use
+    can be counted, and the learning rates by what learns.
+    """
 
 
 @hookspec
 def celstack_sprites_reassigned(step: int, sprites: list[int]) -> None:
     """Hear that sprites nobody used have started again as copies of one that many use."""
+
+
+@hookspec
+def celstack_checkpoint_saved(step: int) -> None:
+    """Hear that all that was learned is safe: if the run is stopped, it goes on from here."""
 
 
 @hookspec

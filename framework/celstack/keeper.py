@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import math
-from contextlib import suppress
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
 
+from celstack.checkpoint import check_onward, pack, read_checkpoint, unpack
 from celstack.errors import RunFailedError
+from celstack.interruption import uninterrupted
 from celstack.model import Decomposer
 from celstack.objective import Loss
+from celstack.reassign import Usage
 from celstack.rundir import RunDirectory
+from celstack.scene import Scene
 
 BLOCK = 25
 """How many steps of an accelerator are logged at a time."""
+USAGE_EVERY = 10
+"""The usage of each tenth step tells enough, and keeps the log short."""
 
 
 class Keeper:
@@ -27,10 +36,40 @@ class Keeper:
         directory: RunDirectory | None,
     ) -> None:
         self.decomposer, self.optimizer, self.directory = decomposer, optimizer, directory
+        device = next(decomposer.parameters()).device
+        self.usage = Usage(decomposer.sprites.count, device)
         self.folder = directory.folder if directory else None
+        self.recipe = directory.recipe() if directory else ""
         self.step = 0
         self.saved = 0
+        self.whole = True
         self.pending: list[tuple[int, str, Loss]] = []
+
+    def resume(self) -> None:
+        """Go back to the last checkpoint; where there is none yet, to the beginning."""
+        assert self.directory is not None
+        path = self.directory.folder / "checkpoint.pt"
+        if not path.exists():
+            self.directory.cut_log(0)
+            return
+        state = read_checkpoint(path)
+        check_onward(state, self.recipe, path)
+        unpack(state, self.decomposer, self.optimizer, self.usage.counts, path.parent)
+        self.directory.cut_log(state["log"])
+        self.step = self.saved = state["step"]
+        here = str(torch.__version__)
+        if state["torch"] != here:
+            text = f"{path}: was made with torch {state['torch']}, and this is {here}"
+            said = f"celstack: warning: {text}: the run goes on, but not to the last bit"
+            print(said, file=sys.stderr)  # noqa: T201
+
+    @contextmanager
+    def stepping(self) -> Iterator[None]:
+        """Take one step, which Ctrl-C does not halve; one that fails is never saved."""
+        with uninterrupted():
+            self.whole = False
+            yield
+            self.whole = True
 
     def count_step(self, loss: Loss, stage: str) -> None:
         """Count a step; log it now, or with others where asking for numbers takes time."""
@@ -55,9 +94,16 @@ class Keeper:
         self.pending.clear()
 
     def log(self, **fields: Any) -> None:
-        """Write a line about this step."""
+        """Write a line about this step, and when it was."""
         if self.directory:
-            self.directory.log(step=self.step, **fields)
+            self.directory.log(step=self.step, time=round(time.time(), 3), **fields)
+
+    def log_usage(self, scene: Scene) -> None:
+        """Log, every so many steps, how often the last one used each sprite."""
+        if self.directory and self.step % USAGE_EVERY == 0:
+            usage = Usage(self.decomposer.sprites.count, scene.sprite.device)
+            usage.add(scene.sprite)
+            self.log(usage=usage.counts.tolist())
 
     def save(self) -> None:
         """Write a checkpoint; weights that are not numbers must not replace good ones."""
@@ -69,7 +115,9 @@ class Keeper:
                     f"lower learning rates{self._kept()}"
                 )
         if self.directory:
-            self.directory.save_checkpoint(self.decomposer, self.optimizer, self.step)
+            counts = self.usage.counts
+            state = pack(self.decomposer, self.optimizer, counts, self.step, self.recipe)
+            self.directory.save_checkpoint(state)
             self.saved = self.step
 
     def _kept(self) -> str:
@@ -78,5 +126,5 @@ class Keeper:
     def save_if_sound(self) -> None:
         """Write a checkpoint when a run is stopped, unless that would spoil the last one."""
         with suppress(RunFailedError, OSError):
-            if self.step:
+            if self.whole and self.step > self.saved:
                 self.save()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import torch
@@ -30,16 +31,18 @@ def in_order(dataset: Dataset, split: str, count: int, batch_size: int) -> Itera
 
 
 def shuffled(
-    dataset: Dataset, split: str, batch_size: int, seed: int, workers: int = 0
+    dataset: Dataset, split: str, batch_size: int, seed: int, workers: int = 0, skip: int = 0
 ) -> Iterator[Batch]:
     """Read a split for ever, epoch after epoch, each in its own order.
 
-    The last batch of an epoch may be smaller than the others.
+    The last batch of an epoch may be smaller than the others. The first ``skip`` batches of
+    all are left out, without being read.
     """
-    epoch = 0
+    epoch, skip = divmod(skip, math.ceil(dataset.count(split) / batch_size))
     while True:
         order = epoch_order(dataset.count(split), seed, epoch)
-        batches = [indices.tolist() for indices in order.split(batch_size)]
+        batches = [indices.tolist() for indices in order.split(batch_size)][skip:]
+        skip = 0
         source = _Split(dataset, split, batches)
         # Each epoch's order is known beforehand, so workers cannot change it.
         # A generator of its own keeps the loader from drawing on the run's random state.

@@ -31,8 +31,10 @@ def build_optimizer(decomposer: Decomposer, training: Training) -> torch.optim.O
     return torch.optim.Adam(used, betas=training.betas, fused=True)
 
 
-def set_rates(optimizer: torch.optim.Optimizer, training: Training, stage: Stage) -> None:
-    """Set the learning rates of a stage."""
+def set_rates(
+    optimizer: torch.optim.Optimizer, training: Training, stage: Stage
+) -> dict[str, float]:
+    """Set the learning rates of a stage; return those in use, by the name of their group."""
     rates = {
         "prototypes": training.prototype_rate * stage.prototype_factor,
         "encoder": training.encoder_rate * stage.network_factor,
@@ -40,6 +42,7 @@ def set_rates(optimizer: torch.optim.Optimizer, training: Training, stage: Stage
     }
     for group in optimizer.param_groups:
         group["lr"] = rates[group["name"]]
+    return {group["name"]: group["lr"] for group in optimizer.param_groups}
 
 
 def _networks(decomposer: Decomposer) -> tuple[list[nn.Parameter], list[nn.Parameter]]:

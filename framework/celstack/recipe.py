@@ -20,6 +20,8 @@ class Recipe(NamedTuple):
     name: str
     source: str
     table: Table
+    text: str = ""
+    """The file itself, as it was written."""
 
 
 def bundled_folder() -> Path:
@@ -66,7 +68,7 @@ def read_recipe(name: str, overrides: Iterable[str] = ()) -> Recipe:
     path = find_recipe(name)
     table = _read_extended(path, ())
     override(table, overrides)
-    return Recipe(path.stem, str(name), table)
+    return Recipe(path.stem, str(name), table, _read_text(path))
 
 
 def _read_extended(path: Path, above: tuple[Path, ...]) -> Table:
@@ -95,14 +97,18 @@ def _read_extended(path: Path, above: tuple[Path, ...]) -> Table:
     return merge(below, table)
 
 
-def _read_toml(path: Path) -> Table:
+def _read_text(path: Path) -> str:
     try:
         # Some editors begin a file with a mark that says UTF-8; it is no part of the text.
-        text = path.read_text(encoding="utf-8-sig")
+        return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise CelstackError(f"{path.name}: not a text file in UTF-8: {error.reason}") from error
     except OSError as error:
         raise CelstackError(f"{path.name}: cannot be read: {error.strerror}") from error
+
+
+def _read_toml(path: Path) -> Table:
+    text = _read_text(path)
     try:
         table = tomllib.loads(text)
     except ValueError as error:

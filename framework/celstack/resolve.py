@@ -34,7 +34,7 @@ def resolve(recipe: Recipe, catalog: Catalog) -> ResolvedRecipe:
         resolver.check_stages(root)
     if resolver.problems:
         raise RecipeError(recipe.source, resolver.problems)
-    return ResolvedRecipe(recipe.name, recipe.source, root)
+    return ResolvedRecipe(recipe.name, recipe.source, root, recipe.text)
 
 
 def signature_of(catalog: Catalog, kind: str, name: str) -> Signature:

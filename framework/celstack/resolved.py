@@ -29,6 +29,8 @@ class ResolvedRecipe(NamedTuple):
     name: str
     source: str
     root: Node
+    text: str = ""
+    """The recipe's file, as it was written."""
 
     def as_table(self) -> dict[str, Any]:
         """Return a recipe that says everything and extends nothing."""

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
-import platform
-import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import datetime
-from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, Any
 
+from celstack.environment import environment
 from celstack.errors import CelstackError
+from celstack.finished import read_resolved
+from celstack.judgement import image_scores, judged_on, percentages
 
 if TYPE_CHECKING:
-    import torch
-
     from celstack.assembly import Assembly
-    from celstack.interfaces.metric import Metric
+    from celstack.census import Census
     from celstack.model import Decomposer
     from celstack.resolved import ResolvedRecipe
-
-PACKAGES = ("celstack", "torch", "torchvision", "numpy")
 
 
 class RunDirectory:
@@ -31,7 +30,7 @@ class RunDirectory:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._log: TextIO | None = None
+        self._log: io.FileIO | None = None
 
     @classmethod
     def create(cls, base: Path, name: str, seed: int) -> RunDirectory:
@@ -53,37 +52,102 @@ class RunDirectory:
             ) from error
         raise CelstackError(f"--out {base}: a thousand runs began in the same second")
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other processes from running in this folder, or say that one does."""
+        from filelock import FileLock, Timeout
+
+        lock = FileLock(self.folder / ".lock", timeout=0)
+        try:
+            lock.acquire()
+            # Rather now than at the first checkpoint, when hours may be lost.
+            with TemporaryFile(dir=self.folder):
+                pass
+        except Timeout:
+            raise CelstackError(
+                f"{self.folder}: another process is at work on this run; let it finish, "
+                "or stop it first"
+            ) from None
+        except OSError as error:
+            lock.release()
+            reason = error.strerror or error
+            raise CelstackError(f"{self.folder}: cannot write there: {reason}") from error
+        try:
+            yield
+        finally:
+            self.close()
+            lock.release()
+
     def save_recipe(self, resolved: ResolvedRecipe) -> None:
-        """Write the recipe in full, and on what machine it runs."""
+        """Write the recipe as it was given and in full, and on what machine it runs."""
         import tomli_w
 
-        heading = f"# {resolved.source}, with everything it leaves unsaid; can be run again.\n"
-        self._write("resolved.toml", heading + tomli_w.dumps(resolved.as_table()))
+        self._write("recipe.toml", resolved.text)
         self._write("environment.json", json.dumps(environment(), indent=2) + "\n")
+        heading = f"# {resolved.source}, with everything it leaves unsaid; can be run again.\n"
+        # The last to be written: a folder that has it is that of a run.
+        self._write("resolved.toml", heading + tomli_w.dumps(resolved.as_table()))
+
+    def recipe(self) -> str:
+        """Return the recipe in full as JSON; nothing where the run was made without one."""
+        if not (self.folder / "resolved.toml").is_file():
+            return ""
+        return json.dumps(read_resolved(self.folder), default=str)
 
     def log(self, **fields: Any) -> None:
-        """Append a line, such as that of a training step."""
+        """Append a line, such as that of a training step; it outlives the process."""
         if self._log is None:
-            self._log = (self.folder / "log.jsonl").open("a", encoding="utf-8", buffering=1)
-        self._log.write(json.dumps(fields) + "\n")
+            # Without a buffer, a line is with the system as soon as it is written.
+            self._log = (self.folder / "log.jsonl").open("ab", buffering=0)
+        line = (json.dumps(fields) + "\n").encode()
+        while line:
+            line = line[self._log.write(line) :]
 
-    def save_checkpoint(
-        self, decomposer: Decomposer, optimizer: torch.optim.Optimizer, step: int
-    ) -> None:
-        """Write weights and optimiser so that a crash leaves the old file or the new, whole."""
+    def cut_log(self, size: int) -> None:
+        """Forget what was logged after the first so many bytes."""
+        path = self.folder / "log.jsonl"
+        if path.is_file() and path.stat().st_size > size:
+            os.truncate(path, size)
+
+    def save_checkpoint(self, state: Mapping[str, Any]) -> None:
+        """Write a checkpoint so that a crash leaves the old file or the new, whole.
+
+        It remembers how long the log is, which is made to last first.
+        """
         import torch
 
-        state = {
-            "version": version("celstack"),
-            "step": step,
-            # Of what a stage sets, this alone is not among the weights.
-            "sprites_frozen": decomposer.sprites_frozen,
-            "model": decomposer.state_dict(),
-            "optimizer": optimizer.state_dict(),
-        }
-        temporary = self.folder / "checkpoint.pt.tmp"
-        torch.save(state, temporary)
-        temporary.replace(self.folder / "checkpoint.pt")
+        if self._log is not None:
+            os.fsync(self._log.fileno())
+        log = self.folder / "log.jsonl"
+        size = log.stat().st_size if log.is_file() else 0
+        # In memory first: torch's own writer does not tell what a disk complains of.
+        content = io.BytesIO()
+        torch.save({**state, "log": size}, content)
+        write_whole(self.folder / "checkpoint.pt", content.getbuffer())
+
+    def save_census(
+        self, census: Census, assembly: Assembly, scores: Mapping[str, float]
+    ) -> None:
+        """Write what sprites were used for, and the images that are worth looking at.
+
+        With these, the page of a run can be made again where its data is not.
+        """
+        from celstack.examples import FOLDER, choose, file_names
+        from celstack.pictures import to_picture
+
+        dataset, metrics = assembly.dataset, assembly.metrics
+        self._write("census.json", to_json(census.tell(dataset.class_names)))
+        ranks = image_scores(metrics, scores)
+        examples = choose(ranks, percentages(metrics, scores), census.images)
+        images = dataset.read(assembly.evaluation.split, [e.number for e in examples]).images
+        (self.folder / FOLDER).mkdir(exist_ok=True)
+        for name, image in zip(file_names(examples), images, strict=True):
+            to_picture(image).save(self.folder / FOLDER / name)
+
+    def save_page(self, page: str) -> Path:
+        """Write the report page, whole, and return where."""
+        self._write("report.html", page)
+        return self.folder / "report.html"
 
     def save_results(
         self, decomposer: Decomposer, assembly: Assembly, scores: dict[str, float]
@@ -124,43 +188,28 @@ class RunDirectory:
         write_whole(self.folder / name, text)
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that whoever reads it finds the old one or the new, whole."""
+def write_whole(path: Path, content: str | bytes | memoryview) -> None:
+    """Write a file so that whoever reads it finds the old one or the new, whole.
+
+    That is so after a loss of power, too.
+    """
     temporary = path.with_name(f"{path.name}.tmp")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
+    try:
+        with temporary.open("wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError:
+        # A full disk needs the room, and nobody the half.
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
 
 
 def to_json(value: Any) -> str:
     """Spell a value as JSON, which has no word for what is not a number but null."""
     return json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def judged_on(assembly: Assembly, scores: Mapping[str, float]) -> dict[str, Any]:
-    """Say what scores were measured on, and in what unit tables show them.
-
-    ``files`` are the published files of the dataset; without them, ``root`` is the data itself.
-    """
-    split, images = assembly.evaluation.split, assembly.evaluation.images
-    return {
-        "split": split,
-        "images": min(images, assembly.dataset.count(split)),
-        "files": list(assembly.dataset.files),
-        "percent": percentages(assembly.metrics, scores),
-    }
-
-
-def percentages(metrics: Iterable[Metric], scores: Mapping[str, float]) -> list[str]:
-    """Name the scores that tables show in percent."""
-    return [metric.name for metric in metrics if metric.percent and metric.name in scores]
-
-
-def image_scores(
-    metrics: Iterable[Metric], scores: Mapping[str, float]
-) -> dict[str, list[float]]:
-    """Return the scores of each image, of the metrics that were at work and keep them."""
-    kept = [metric for metric in metrics if metric.name in scores]
-    return {metric.name: list(metric.scores) for metric in kept if metric.scores is not None}
 
 
 def now() -> str:
@@ -181,14 +230,3 @@ def _settings_in(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))["settings"]
     except (ValueError, TypeError, KeyError):  # damaged, or not ours: it is left alone
         return None
-
-
-def environment() -> dict[str, Any]:
-    """Describe the machine and the versions that matter."""
-    return {
-        "python": sys.version.split()[0],
-        "platform": platform.platform(),
-        "cores": os.cpu_count(),
-        "packages": {name: version(name) for name in PACKAGES},
-        "command": sys.argv,
-    }

@@ -56,6 +56,10 @@ class Rendering:
     backdrop: Float[Tensor, "B C H W"]
     visible: Float[Tensor, "B L H W"]
 
+    def __getitem__(self, images: Any) -> Rendering:
+        """Return the renderings of some of the images, as indexing a tensor would."""
+        return Rendering(*(getattr(self, f.name)[images] for f in attrs.fields(Rendering)))
+
     def instances(self) -> Int[Tensor, "B H W"]:
         """Label each pixel with the layer seen there, counted from 1; 0 is background."""
         strength, layer = self.visible.max(dim=1)

@@ -192,6 +192,17 @@ def server(monkeypatch):
 
 
 @pytest.fixture(scope="session")
+def log_of():
+    """Read what a run logged, without when."""
+
+    def read(folder):
+        lines = map(json.loads, (folder / "log.jsonl").read_text("utf-8").splitlines())
+        return [{key: line[key] for key in line if key != "time"} for line in lines]
+
+    return read
+
+
+@pytest.fixture(scope="session")
 def small_run(tmp_path_factory, catalog):
     """The folder of a finished run of the small recipe; to be read and not changed."""
     from celstack.assemble import assemble

@@ -81,6 +81,7 @@ def test_a_run_that_is_not_finished_is_said_to_be(fake_run):
 
     assert str(refused.value) == (
         f"{folder}: is not finished, for it has no metrics.json; "
+        f"'run-recipe --resume {folder}' goes on with it, and "
         f"'celstack evaluate {folder}' scores its last checkpoint"
     )
 

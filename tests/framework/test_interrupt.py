@@ -19,7 +19,7 @@ def wait_for(condition, process, seconds=120):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT can be sent there")
-def test_ctrl_c_saves_what_was_learned_and_says_where(small, tmp_path):
+def test_ctrl_c_saves_what_was_learned_and_says_how_to_go_on(small, tmp_path):
     out = tmp_path / "runs"
     process = subprocess.Popen(
         [
@@ -47,5 +47,8 @@ def test_ctrl_c_saves_what_was_learned_and_says_where(small, tmp_path):
     (checkpoint,) = out.glob("my/*/checkpoint.pt")
     assert process.returncode == 130
     assert said == ""
-    assert complaint == f"celstack: interrupted; what was learned is in {checkpoint}\n"
+    assert complaint == (
+        "celstack: interrupted; what was learned is kept, and this goes on: "
+        f"run-recipe --resume {checkpoint.parent}\n"
+    )
     assert torch.load(checkpoint, weights_only=True)["step"] >= 1

@@ -106,3 +106,19 @@ def test_epochs_of_neighbouring_seeds_do_not_repeat_one_another():
 @pytest.mark.parametrize("seed", [0, 4294967295])
 def test_the_smallest_and_the_largest_seed_will_do(seed):
     assert sorted(epoch_order(4, seed, epoch=100_000).tolist()) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("skip", [0, 1, 2, 3, 4, 6, 7])
+def test_batches_that_are_skipped_change_nothing_about_those_that_follow(skip):
+    batches = islice(shuffled(Numbers(), "train", 2, 0, skip=skip), 4)
+
+    assert numbers(batches) == read_shuffled(skip + 4)[skip:]
+
+
+def test_batches_that_are_skipped_are_not_read(monkeypatch):
+    read, asked = Numbers.read, []
+    monkeypatch.setattr(Numbers, "read", lambda *rest: (asked.append(rest[2]), read(*rest))[1])
+
+    next(shuffled(Numbers(), "train", 2, 0, skip=2))
+
+    assert [len(indices) for indices in asked] == [1]

@@ -4,7 +4,7 @@ import os
 import pytest
 import torch
 
-from celstack import openrun
+from celstack import checkpoint, openrun
 from celstack.errors import CelstackError, RecipeError
 from celstack.evaluate import score
 from celstack.openrun import open_run
@@ -179,7 +179,7 @@ def test_a_checkpoint_of_another_version_is_refused(copied_run, made):
 
 
 def test_a_checkpoint_of_a_version_that_only_mends_faults_is_not(copied_run, monkeypatch):
-    monkeypatch.setattr(openrun, "version", lambda _: "2.3.4")
+    monkeypatch.setattr(checkpoint, "version", lambda _: "2.3.4")
     change_checkpoint(copied_run, version="2.3.1")
 
     open_run(copied_run)

@@ -1,5 +1,6 @@
 import json
 import math
+import os
 import re
 import tomllib
 from pathlib import Path
@@ -11,10 +12,11 @@ import torch
 from PIL import Image
 
 from celstack.assembly import Assembly, Evaluation, Stage
+from celstack.environment import environment
 from celstack.errors import CelstackError
 from celstack.recipe import read_recipe
 from celstack.resolve import resolve
-from celstack.rundir import RunDirectory, environment
+from celstack.rundir import RunDirectory
 from celstack.testing.model import PlainSelector
 from celstack.testing.parts import (
     PlainCompositor,
@@ -35,7 +37,7 @@ def directory(tmp_path):
 
 @pytest.fixture
 def model():
-    """An assembly of plain parts, its model, and an optimiser that has taken a step."""
+    """An assembly of plain parts, and its model."""
     assembly = Assembly(
         dataset=PlainDataset(),
         sprites=PlainPrototype(),
@@ -47,10 +49,7 @@ def model():
     )
     decomposer = assembly.decomposer()
     decomposer.prepare(assembly.dataset.read("train", range(4)).images)
-    optimizer = torch.optim.Adam(decomposer.parameters())
-    decomposer.sprites.images().sum().backward()
-    optimizer.step()
-    return SimpleNamespace(assembly=assembly, decomposer=decomposer, optimizer=optimizer)
+    return SimpleNamespace(assembly=assembly, decomposer=decomposer)
 
 
 def test_a_folder_is_called_by_recipe_time_and_seed(directory, tmp_path):
@@ -86,6 +85,24 @@ def test_the_recipe_is_saved_in_full_and_can_be_read_again(directory, small, cat
     assert tomllib.loads(saved) == resolved.as_table()
     again = resolve(read_recipe(str(directory.folder / "resolved.toml")), catalog)
     assert again.as_table() == resolved.as_table()
+
+
+def test_the_recipe_is_saved_as_it_was_written_too(directory, write, small, catalog):
+    text = f'# mine\nextends = "{Path(small).name}"\n\nseed   = 3\n'
+    path = write(text, "written.toml")
+
+    directory.save_recipe(resolve(read_recipe(path, ["seed=4"]), catalog))
+
+    assert (directory.folder / "recipe.toml").read_text("utf-8") == text
+
+
+def test_the_recipe_of_a_run_is_known_as_json(directory, small, catalog):
+    assert directory.recipe() == ""
+
+    resolved = resolve(read_recipe(small), catalog)
+    directory.save_recipe(resolved)
+
+    assert json.loads(directory.recipe()) == resolved.as_table()
 
 
 def test_the_environment_is_saved(directory, small, catalog):
@@ -125,38 +142,100 @@ def test_closing_twice_is_no_mistake(directory):
     directory.close()
 
 
-def test_a_checkpoint_holds_weights_and_optimiser_and_nothing_unsafe(directory, model):
-    directory.save_checkpoint(model.decomposer, model.optimizer, step=7)
-
-    state = torch.load(directory.folder / "checkpoint.pt", weights_only=True)
-    assert state["step"] == 7
-    weights = model.decomposer.state_dict()
-    assert state["model"].keys() == weights.keys()
-    assert all(torch.equal(state["model"][name], weights[name]) for name in weights)
-    moments = model.optimizer.state_dict()["state"][0]["exp_avg"]
-    assert torch.equal(state["optimizer"]["state"][0]["exp_avg"], moments)
+def saved(directory):
+    """Return the checkpoint of a folder."""
+    return torch.load(directory.folder / "checkpoint.pt", weights_only=True)
 
 
-def test_a_newer_checkpoint_takes_the_place_of_the_old(directory, model):
+def test_a_checkpoint_can_be_read_without_running_anything(directory):
+    directory.save_checkpoint({"step": 7, "weights": torch.tensor([0.5])})
+
+    assert saved(directory)["step"] == 7
+    assert torch.equal(saved(directory)["weights"], torch.tensor([0.5]))
+
+
+def test_a_newer_checkpoint_takes_the_place_of_the_old(directory):
     for step in (1, 2):
-        directory.save_checkpoint(model.decomposer, model.optimizer, step)
+        directory.save_checkpoint({"step": step})
 
     assert [path.name for path in directory.folder.iterdir()] == ["checkpoint.pt"]
-    assert torch.load(directory.folder / "checkpoint.pt", weights_only=True)["step"] == 2
+    assert saved(directory)["step"] == 2
 
 
-def test_a_crash_while_saving_leaves_the_old_checkpoint_whole(directory, model, monkeypatch):
-    directory.save_checkpoint(model.decomposer, model.optimizer, step=1)
+def test_a_checkpoint_is_on_the_disk_before_it_takes_the_place_of_the_old(
+    directory, monkeypatch
+):
+    story = []
+    fsync, replace = os.fsync, Path.replace
+    monkeypatch.setattr(os, "fsync", lambda file: (story.append("fsync"), fsync(file)))
+    monkeypatch.setattr(
+        Path, "replace", lambda *paths: (story.append("replace"), replace(*paths))
+    )
 
-    def crash(state, path):
-        Path(path).write_bytes(b"half a checkpo")
-        raise OSError("no space left on device")
+    directory.save_checkpoint({"step": 1})
 
-    monkeypatch.setattr(torch, "save", crash)
-    with pytest.raises(OSError, match="no space"):
-        directory.save_checkpoint(model.decomposer, model.optimizer, step=2)
+    assert story == ["fsync", "replace"]
 
-    assert torch.load(directory.folder / "checkpoint.pt", weights_only=True)["step"] == 1
+
+def test_a_disk_that_is_full_leaves_the_old_checkpoint_whole_and_no_half(
+    directory, monkeypatch
+):
+    directory.save_checkpoint({"step": 1})
+
+    def fail(file):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="No space"):
+        directory.save_checkpoint({"step": 2})
+
+    assert saved(directory)["step"] == 1
+    assert [path.name for path in directory.folder.iterdir()] == ["checkpoint.pt"]
+
+
+def test_a_checkpoint_remembers_how_long_the_log_was(directory):
+    directory.log(step=1)
+    directory.save_checkpoint({"step": 1})
+    directory.log(step=2)
+
+    directory.cut_log(saved(directory)["log"])
+    directory.log(step=3)
+
+    lines = (directory.folder / "log.jsonl").read_text().splitlines()
+    assert [json.loads(text)["step"] for text in lines] == [1, 3]
+
+
+def test_a_log_that_is_shorter_than_it_was_is_left_alone(directory):
+    directory.log(step=1)
+
+    directory.cut_log(1000)
+
+    assert (directory.folder / "log.jsonl").read_text() == '{"step": 1}\n'
+
+
+def test_no_log_needs_no_cut(directory):
+    directory.cut_log(0)
+
+    assert not any(directory.folder.iterdir())
+
+
+def test_a_folder_that_is_held_is_not_given_to_another(directory):
+    other = RunDirectory(directory.folder)
+
+    with directory.held(), pytest.raises(CelstackError) as refused, other.held():
+        pytest.fail("held twice")
+
+    assert str(refused.value) == (
+        f"{directory.folder}: another process is at work on this run; let it finish, "
+        "or stop it first"
+    )
+
+
+def test_a_folder_that_was_held_is_free_again(directory):
+    with directory.held():
+        pass
+    with RunDirectory(directory.folder).held():
+        pass
 
 
 def test_results_are_scores_sprites_and_examples(directory, model):

@@ -169,7 +169,10 @@ def test_ctrl_c_keeps_and_sums_up_what_is_finished(seeds, fail):
     ran = seeds("--seeds", "3")
 
     assert ran.answer.code == 130
-    assert ran.answer.complaint == "celstack: interrupted; nothing was learned yet\n"
+    assert ran.answer.complaint == (
+        "celstack: interrupted; other seeds have not begun (--seed 2); nothing was learned "
+        f"yet, and this starts again: run-recipe --resume {ran.folders[1]}\n"
+    )
     assert [run["seed"] for run in json.loads(ran.files[0].read_text())["runs"]] == [0]
     assert "| my | 1 |" in ran.answer.said
 

@@ -1,4 +1,5 @@
 import json
+import time
 import tomllib
 
 import pytest
@@ -385,8 +386,11 @@ def test_a_run_directory_holds_what_was_learned(directory):
     folder = directory.folder
     files = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
     sprites = {f"sprites/0{number}.png" for number in range(3)}
-    scores = {"metrics.json", "scores.json", "evaluation.json"}
-    assert files == {"log.jsonl", "checkpoint.pt", "examples.png", *scores, *sprites}
+    scores = {"metrics.json", "scores.json", "evaluation.json", "census.json"}
+    kept = {".lock", "log.jsonl", "checkpoint.pt", "examples.png"}
+    examples = {name for name in files if name.startswith("examples/")}
+    assert files - examples == {*kept, *scores, *sprites}
+    assert len(examples) > 0
     assert trained.folder == folder
     assert json.loads((folder / "metrics.json").read_text()) == trained.scores
 
@@ -413,6 +417,20 @@ def test_the_log_says_when_each_stage_begins(directory):
     assert begun == [(0, "placing"), (2, "stage 2")]
 
 
+def test_the_log_tells_the_usage_of_every_tenth_step_and_when_it_was(directory):
+    before = time.time()
+
+    run(make(Stage(steps=21)), directory)
+
+    text = (directory.folder / "log.jsonl").read_text()
+    lines = [json.loads(line) for line in text.splitlines()]
+    told = [line for line in lines if "usage" in line]
+    assert [line["step"] for line in told] == [10, 20]
+    assert [len(line["usage"]) for line in told] == [3, 3]
+    assert all(sum(line["usage"]) > 0 for line in told)
+    assert before - 1 <= told[0]["time"] <= told[1]["time"] <= time.time() + 1
+
+
 def test_the_checkpoint_holds_the_model_that_was_scored(directory):
     trained = run(make(), directory)
 
@@ -437,6 +455,7 @@ def test_a_recipe_run_by_command_leaves_everything_in_its_folder(command, small,
     (folder,) = (tmp_path / "runs" / "my").iterdir()
     names = {path.name for path in folder.iterdir()}
     assert names >= {
+        "recipe.toml",
         "resolved.toml",
         "environment.json",
         "log.jsonl",

@@ -37,8 +37,9 @@ def main(arguments: argparse.Namespace) -> None:
     from celstack.counting import counting
     from celstack.device import find_device
     from celstack.evaluate import score
+    from celstack.judgement import image_scores, percentages
     from celstack.openrun import open_run
-    from celstack.rundir import RunDirectory, image_scores, percentages
+    from celstack.rundir import RunDirectory
 
     opened = open_run(folder, arguments.set, arguments.data)
     assembly = opened.assembly

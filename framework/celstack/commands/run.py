@@ -8,17 +8,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from celstack.assembly import Assembly
     from celstack.catalog import Catalog
     from celstack.finished import FinishedRun
     from celstack.resolved import ResolvedRecipe
 
 
+OUT = "runs"
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Say what the command takes."""
-    parser.add_argument("recipe", help="a path, or the name of a bundled recipe")
+    parser.add_argument("recipe", nargs="?", help="a path, or the name of a bundled recipe")
+    parser.add_argument(
+        "--resume",
+        metavar="RUN",
+        help="go on, instead, with a run that was stopped, given by its folder",
+    )
     add_overrides(parser)
-    parser.add_argument("--out", default="runs", metavar="DIR", help="where runs go (runs)")
+    parser.add_argument("--out", metavar="DIR", help=f"where runs go ({OUT})")
     parser.add_argument("--seed", type=int, metavar="N", help="short for --set seed=N")
     parser.add_argument(
         "--seeds",
@@ -48,7 +55,21 @@ def add_overrides(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Resolve, assemble, train; write nothing before the recipe is known to be sound."""
+    from celstack.errors import CelstackError
+
+    if arguments.resume is not None:
+        from celstack.commands import resume
+
+        resume.main(arguments)
+        return
+    if arguments.recipe is None:
+        raise CelstackError(
+            "say which recipe to run ('celstack recipes' lists the bundled ones), "
+            "or --resume RUN to go on with a run"
+        )
+
     from celstack.catalog import Catalog
+    from celstack.commands.running import begin, tell
     from celstack.recipe import read_recipe
     from celstack.resolve import resolve
 
@@ -60,17 +81,8 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.seeds is not None:
         _run_seeds(recipes, catalog, arguments)
         return
-
-    from celstack.cli import say
-
-    folder, scores = _run(recipes[0], catalog, arguments)
-    if arguments.quiet:
-        say(str(folder))
-        return
-    for name, score in scores.items():
-        say(f"{name:>12}  {score:.4f}")
-    say(f"sprites, examples and metrics are in {folder}")
-    say(f"look at {folder / 'examples.png'}: inputs, reconstructions, layers")
+    out, quiet = Path(arguments.out or OUT), arguments.quiet
+    tell(*begin(recipes[0], catalog, out, arguments.device, quiet), quiet)
 
 
 def _overrides(arguments: argparse.Namespace) -> list[list[str]]:
@@ -88,65 +100,16 @@ def _overrides(arguments: argparse.Namespace) -> list[list[str]]:
     return [[*arguments.set, f"seed={seed}"] for seed in parse_seeds(arguments.seeds)]
 
 
-def _run(
-    resolved: ResolvedRecipe, catalog: Catalog, arguments: argparse.Namespace
-) -> tuple[Path, dict[str, float]]:
-    """Run one recipe; return its folder and its scores."""
-    from celstack.assemble import assemble
-    from celstack.device import find_device
-    from celstack.errors import RunFailedError
-    from celstack.rundir import RunDirectory
-    from celstack.train import run
-
-    assembly = assemble(resolved, catalog)
-    # Neither a device nor images that are not there must leave a folder behind.
-    find_device(arguments.device)
-    _find_images(assembly)
-    if arguments.quiet:
-        loud = [observer for observer in assembly.observers if observer.terminal]
-        for observer in loud:
-            assembly.observers.remove(observer)
-    directory = RunDirectory.create(Path(arguments.out), resolved.name, assembly.seed)
-    try:
-        directory.save_recipe(resolved)
-        return directory.folder, run(assembly, directory, arguments.device).scores
-    except KeyboardInterrupt:
-        checkpoint = directory.folder / "checkpoint.pt"
-        saved = f"what was learned is in {checkpoint}"
-        raise KeyboardInterrupt(
-            f"interrupted; {saved if checkpoint.exists() else 'nothing was learned yet'}"
-        ) from None
-    except OSError as error:
-        raise RunFailedError(f"the run in {directory.folder} failed: {_say(error)}") from error
-    finally:
-        directory.close()
-
-
-def _find_images(assembly: Assembly) -> None:
-    """Look for all images that the run needs, or make them: not only once it has learned."""
-    from celstack.errors import RunFailedError
-
-    try:
-        for split in ("train", assembly.evaluation.split):
-            assembly.dataset.count(split)
-    except OSError as error:
-        raise RunFailedError(f"{assembly.dataset.name}: no images: {_say(error)}") from error
-
-
-def _say(error: OSError) -> str:
-    from celstack.errors import one_line
-
-    return f"{error.filename}: {error.strerror}" if error.filename else one_line(error)
-
-
 def _run_seeds(
     recipes: Sequence[ResolvedRecipe], catalog: Catalog, arguments: argparse.Namespace
 ) -> None:
     """Run one seed after the other; whatever happens, sum up those that are finished."""
     from celstack.cli import complain, say
+    from celstack.commands.running import begin
     from celstack.errors import RunFailedError
     from celstack.finished import read_finished
 
+    out = Path(arguments.out or OUT)
     finished: list[FinishedRun] = []
     failures: dict[int, str] = {}
     try:
@@ -155,7 +118,10 @@ def _run_seeds(
             if not arguments.quiet:
                 say(f"seed {seed}: run {number} of {len(recipes)}")
             try:
-                folder, _ = _run(resolved, catalog, arguments)
+                folder, _ = begin(resolved, catalog, out, arguments.device, arguments.quiet)
+            except KeyboardInterrupt as stopped:
+                left = [one.root.options["seed"] for one in recipes[number:]]
+                raise KeyboardInterrupt(_with_others(str(stopped), left)) from None
             except RunFailedError as error:
                 failures[seed] = str(error)
                 complain(f"seed {seed} failed: {error}", 1)
@@ -168,6 +134,15 @@ def _run_seeds(
     if failures:
         seeds = ", ".join(map(str, failures))
         raise RunFailedError(f"{len(failures)} of {len(recipes)} runs failed: seed {seeds}")
+
+
+def _with_others(said: str, left: Sequence[int]) -> str:
+    """Say, too, how to run the seeds that are left; the way on stays the last word."""
+    if not left:
+        return said
+    seeds = f"--seeds {','.join(map(str, left))}" if len(left) > 1 else f"--seed {left[0]}"
+    first, _, rest = said.partition("; ")
+    return f"{first}; other seeds have not begun ({seeds}); {rest}"
 
 
 def _sum_up(finished: Sequence[FinishedRun], failures: dict[int, str], quiet: bool) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from base64 import b64encode
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ from torch import Tensor
 from celstack.chain import Chain
 from celstack.model import Decomposer
 from celstack.pictures import to_picture
+from celstack.report.embed import data_uri
 from celstack.report.packed import pack
 from celstack.scene import Scene
 from celstack.scenefile import param_names, to_json
@@ -83,7 +82,7 @@ def editor_data(
         "examples": [
             {
                 "name": name,
-                "original": _picture(original),
+                "original": data_uri(to_picture(original.cpu())),
                 "scene": json.loads(to_json(scene[number : number + 1], decomposer)),
             }
             for number, (name, original) in enumerate(zip(names, originals, strict=True))
@@ -104,12 +103,6 @@ def _outline(chain: Chain, code: list[str]) -> list[dict[str, Any]]:
         about |= {"active": active, "code": code.index(browser.source)}
         found.append({**about, "options": dict(browser.options)})
     return found
-
-
-def _picture(image: Float[Tensor, "C H W"]) -> str:
-    file = BytesIO()
-    to_picture(image.cpu()).save(file, "png", optimize=True)
-    return "data:image/png;base64," + b64encode(file.getvalue()).decode("ascii")
 
 
 def _for_a_page(source: str) -> str:

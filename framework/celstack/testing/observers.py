@@ -77,6 +77,9 @@ def _tell(
     (phase,) = schedule(assembly.stages, 16, 4)
     loss = Loss(torch.tensor(0.5), torch.tensor(0.0))
     scores = {"mse": 0.5}
+    with torch.no_grad():
+        scene = decomposer.explain(assembly.dataset.read("train", range(4)).images)
+    about = {"loss": loss, "images": 4, "scene": scene, "rates": {"prototypes": 1e-3}}
     story: list[tuple[str, dict[str, Any]]] = [
         (
             "run_started",
@@ -85,20 +88,24 @@ def _tell(
                 "decomposer": decomposer,
                 "folder": folder,
                 "steps": STEPS,
+                "step": 0,
             },
         ),
         ("phase_started", {"phase": phase, "step": 0}),
-        ("step_finished", {"step": 1, "loss": loss, "images": 4}),
+        ("step_finished", {"step": 1, **about}),
         ("sprites_reassigned", {"step": 1, "sprites": [1]}),
     ]
     if folder is None:
         story += [
-            ("step_finished", {"step": 2, "loss": loss, "images": 4}),
+            ("step_finished", {"step": 2, **about}),
             ("evaluated", {"step": 2, "scores": scores, "decomposer": decomposer}),
             ("run_finished", {"folder": folder, "scores": scores}),
         ]
     else:
-        story += [("run_stopped", {"step": 1, "reason": "interrupted"})]
+        story += [
+            ("checkpoint_saved", {"step": 1}),
+            ("run_stopped", {"step": 1, "reason": "interrupted"}),
+        ]
     for event, facts in story:
         before = _state(decomposer)
         hook = f"celstack_{event}"

@@ -5,8 +5,8 @@ from jaxtyping import Int
 from torch import Tensor
 
 from celstack import EMPTY, Batch, Metric, Rendering, Scene, hookimpl
+from celstack.confusion import contingency
 from celstack_kit.metrics.ari import index_of_tables
-from celstack_kit.metrics.confusion import contingency
 
 
 class AriFg(Metric):

@@ -5,8 +5,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from celstack import Batch, Metric, Rendering, Scene, hookimpl
-from celstack_kit.metrics.clusters import clusters
-from celstack_kit.metrics.confusion import Confusion
+from celstack.clusters import clusters
+from celstack.confusion import Confusion
 
 
 class Nmi(Metric):

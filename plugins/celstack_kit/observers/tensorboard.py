@@ -1,46 +1,89 @@
-"""TensorBoard: curves and sprites, for `tensorboard --logdir runs`."""
+"""TensorBoard: curves, sprites and decompositions, for `tensorboard --logdir runs`."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
+import torch
 from annotated_types import Ge
 
-from celstack import Decomposer, Observer, hookimpl
+from celstack import Assembly, Decomposer, Observer, Scene, hookimpl
 from celstack.objective import Loss
-from celstack.pictures import on_checkerboard
+from celstack.pictures import draw_examples, on_checkerboard
+from celstack.reassign import Usage
 
 
 class Tensorboard(Observer):
-    """Writes the loss every so many steps, and scores and sprites when there are any."""
+    """Writes curves every so many steps, and pictures every so many.
 
-    def __init__(self, every: Annotated[int, Ge(1)] = 10) -> None:
-        self.every = every
+    Curves are the loss and its terms, learning rates, and each sprite's share of the layers
+    that were filled since the last time; pictures are sprites, their masks, backgrounds, and
+    held-out images taken apart. Scores come at the end.
+    """
+
+    def __init__(
+        self, every: Annotated[int, Ge(1)] = 10, pictures_every: Annotated[int, Ge(1)] = 500
+    ) -> None:
+        self.every, self.pictures_every = every, pictures_every
 
     @hookimpl
-    def celstack_run_started(self, folder: Path | None) -> None:
+    def celstack_run_started(
+        self, assembly: Assembly, decomposer: Decomposer, folder: Path | None, step: int
+    ) -> None:
         """Open the events file; a run without a folder has none."""
         from torch.utils.tensorboard import SummaryWriter
 
-        self.writer = SummaryWriter(str(folder)) if folder else None
+        self.assembly, self.decomposer = assembly, decomposer
+        self.usage = Usage(decomposer.sprites.count, next(decomposer.parameters()).device)
+        self.writer = None
+        if folder is None:
+            return
+        recipe = folder / "resolved.toml"
+        known = not recipe.is_file() or any(folder.glob("events.out.tfevents.*"))
+        # What a run that was stopped has written after this step is written once more.
+        self.writer = SummaryWriter(str(folder), purge_step=step + 1)
+        if not known:
+            text = recipe.read_text(encoding="utf-8")
+            # Indented, it is code, of which nothing is taken for markup.
+            self.writer.add_text("recipe", "".join(f"    {x}\n" for x in text.splitlines()))
+            self.writer.flush()
 
     @hookimpl
-    def celstack_step_finished(self, step: int, loss: Loss) -> None:
-        """Write the loss and its terms."""
-        if self.writer and step % self.every == 0:
-            self.writer.add_scalar("loss/total", float(loss.total), step)
-            self.writer.add_scalar("loss/reconstruction", float(loss.reconstruction), step)
-
-    @hookimpl
-    def celstack_evaluated(
-        self, step: int, scores: Mapping[str, float], decomposer: Decomposer
+    def celstack_step_finished(
+        self, step: int, loss: Loss, scene: Scene, rates: Mapping[str, float]
     ) -> None:
-        """Write scores and sprites."""
+        """Write curves and pictures when it is time."""
+        if not self.writer:
+            return
+        self.usage.add(scene.sprite)
+        if step % self.every == 0:
+            for name, value in loss.numbers().items():
+                term = "total" if name == "loss" else name
+                self.writer.add_scalar(f"loss/{term}", value, step)
+            for name, rate in rates.items():
+                self.writer.add_scalar(f"rate/{name}", rate, step)
+            shares = self.usage.counts / self.usage.counts.sum().clamp_min(1)
+            for number, share in enumerate(shares.tolist()):
+                self.writer.add_scalar(f"usage/{number:02d}", share, step)
+            self.usage.reset()
+        if step % self.pictures_every == 0:
+            self._draw(step)
+
+    @hookimpl
+    def celstack_checkpoint_saved(self) -> None:
+        """Keep what was written: a run that goes on from here does not write it again."""
+        if self.writer:
+            self.writer.flush()
+
+    @hookimpl
+    def celstack_evaluated(self, step: int, scores: Mapping[str, float]) -> None:
+        """Write scores, and pictures of what was learned in the end."""
         if self.writer:
             for name, score in scores.items():
                 self.writer.add_scalar(f"score/{name}", score, step)
-            sprites = on_checkerboard(decomposer.sprites.images().detach().cpu())
-            self.writer.add_images("sprites", sprites, step)
+            if step % self.pictures_every:
+                self._draw(step)
 
     @hookimpl
     def celstack_run_finished(self) -> None:
@@ -51,6 +94,19 @@ class Tensorboard(Observer):
     def celstack_run_stopped(self) -> None:
         """Close the file."""
         self._close()
+
+    def _draw(self, step: int) -> None:
+        """Write pictures of what was learned so far."""
+        assert self.writer is not None
+        with torch.no_grad():
+            sprites = self.decomposer.sprites.images().cpu()
+            self.writer.add_images("sprites", on_checkerboard(sprites), step)
+            self.writer.add_images("masks", sprites[:, -1:].clamp(0, 1), step)
+            if self.decomposer.backgrounds is not None:
+                backgrounds = self.decomposer.backgrounds.images().cpu()[:, :-1]
+                self.writer.add_images("backgrounds", backgrounds.clamp(0, 1), step)
+            examples = np.array(draw_examples(self.decomposer, self.assembly).convert("RGB"))
+        self.writer.add_image("examples", examples, step, dataformats="HWC")
 
     def _close(self) -> None:
         if self.writer:

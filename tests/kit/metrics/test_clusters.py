@@ -1,7 +1,7 @@
 import pytest
 
+from celstack.clusters import clusters
 from celstack.scene import EMPTY
-from celstack_kit.metrics.clusters import clusters
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Confusion: how often each true label meets each predicted one."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import torch
@@ -41,15 +43,20 @@ class Confusion:
         truth are left out. Where labels are fewer than classes, a class without one was
         never found; where they are more, those left over are wrong wherever they are.
         """
-        from scipy.optimize import linear_sum_assignment
-
         table = self.table[self.table.sum(1) > 0]
-        pairs = linear_sum_assignment(table.numpy(), maximize=True)
-        rows, columns = map(torch.from_numpy, pairs)
+        rows, columns = assign(table)
         hits, predicted = table.new_zeros(2, len(table))
         hits[rows] = table[rows, columns]
         predicted[rows] = table.sum(0)[columns]
         return Matched(hits, table.sum(1), predicted)
+
+
+def assign(table: Float[Tensor, "R S"]) -> tuple[Int[Tensor, " n"], Int[Tensor, " n"]]:
+    """Pair rows with columns, each at most once, so that the pairs count most together."""
+    from scipy.optimize import linear_sum_assignment
+
+    rows, columns = map(torch.from_numpy, linear_sum_assignment(table.numpy(), maximize=True))
+    return rows, columns
 
 
 def contingency(

@@ -1,10 +1,12 @@
 """Clusters: the one sprite that stands for an image."""
 
+from __future__ import annotations
+
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from celstack import EMPTY, Rendering, Scene
+from celstack.scene import EMPTY, Rendering, Scene
 
 
 def clusters(scene: Scene, rendering: Rendering) -> Int[Tensor, " B"]:

@@ -1,0 +1,112 @@
+"""One run by command: it begins or goes on, and however it ends, it says how to go on."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from celstack.assembly import Assembly
+    from celstack.catalog import Catalog
+    from celstack.resolved import ResolvedRecipe
+    from celstack.rundir import RunDirectory
+
+
+def begin(
+    resolved: ResolvedRecipe, catalog: Catalog, out: Path, device: str, quiet: bool
+) -> tuple[Path, dict[str, float]]:
+    """Run a recipe in a new folder; return the folder and the scores."""
+    from celstack.rundir import RunDirectory
+
+    assembly = _prepare(resolved, catalog, device, quiet)
+    directory = RunDirectory.create(out, resolved.name, assembly.seed)
+    return _run(assembly, directory, device, resolved)
+
+
+def go_on(
+    resolved: ResolvedRecipe, catalog: Catalog, folder: Path, device: str, quiet: bool
+) -> tuple[Path, dict[str, float]]:
+    """Go on with the run of a folder; return the folder and the scores."""
+    from celstack.rundir import RunDirectory
+
+    assembly = _prepare(resolved, catalog, device, quiet)
+    return _run(assembly, RunDirectory(folder), device, None)
+
+
+def tell(folder: Path, scores: dict[str, float], quiet: bool) -> None:
+    """Say how well a run did and where to look."""
+    from celstack.cli import say
+
+    if quiet:
+        say(str(folder))
+        return
+    for name, score in scores.items():
+        say(f"{name:>12}  {score:.4f}")
+    say(f"sprites, examples and metrics are in {folder}")
+    page = folder / "report.html"
+    if page.is_file():
+        say(f"open {page} in a browser: what was learned, how well, examples")
+    else:
+        say(f"look at {folder / 'examples.png'}: inputs, reconstructions, layers")
+
+
+def _prepare(resolved: ResolvedRecipe, catalog: Catalog, device: str, quiet: bool) -> Assembly:
+    """Put the parts together; what is not there must not leave a folder behind."""
+    from celstack.assemble import assemble
+    from celstack.device import find_device
+    from celstack.errors import RunFailedError
+
+    assembly = assemble(resolved, catalog)
+    find_device(device)
+    try:
+        # All images that the run needs are looked for, or made: not only once it has learned.
+        for split in ("train", assembly.evaluation.split):
+            assembly.dataset.count(split)
+    except OSError as error:
+        raise RunFailedError(f"{assembly.dataset.name}: no images: {_say(error)}") from error
+    if quiet:
+        loud = [observer for observer in assembly.observers if observer.terminal]
+        for observer in loud:
+            assembly.observers.remove(observer)
+    return assembly
+
+
+def _run(
+    assembly: Assembly, directory: RunDirectory, device: str, new: ResolvedRecipe | None
+) -> tuple[Path, dict[str, float]]:
+    """Run in a folder, of which a new one first gets its recipe."""
+    from celstack.errors import RunFailedError
+    from celstack.train import run
+
+    folder = directory.folder
+    try:
+        if new is not None:
+            directory.save_recipe(new)
+        return folder, run(assembly, directory, device, new is None).scores
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"interrupted; {_way_on(folder, device)}") from None
+    except OSError as error:
+        raise RunFailedError(
+            f"the run in {folder} failed: {_say(error)}; {_way_on(folder, device)}"
+        ) from error
+
+
+def _way_on(folder: Path, device: str) -> str:
+    """Say what is kept, and the command that goes on with it."""
+    if not (folder / "resolved.toml").is_file():
+        return "nothing was learned yet"
+    kept = (folder / "checkpoint.pt").is_file()
+    words = ["run-recipe", "--resume", str(folder)]
+    words += [] if device == "auto" else ["--device", device]
+    command = shlex.join(words)
+    if kept:
+        return f"what was learned is kept, and this goes on: {command}"
+    return f"nothing was learned yet, and this starts again: {command}"
+
+
+def _say(error: OSError) -> str:
+    from celstack.errors import one_line
+
+    reason = error.strerror or one_line(error)
+    return f"{error.filename}: {reason}" if error.filename else reason

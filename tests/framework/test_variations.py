@@ -1,0 +1,191 @@
+"""Scenes edited as in the paper's Fig. 5, on a canvas of 32 x 32 with one white square."""
+
+import pytest
+import torch
+
+from celstack import Decomposer
+from celstack.scene import EMPTY, Scene
+from celstack.testing.model import PlainSelector
+from celstack.testing.parts import PlainCompositor, PlainPredictor, PlainPrototype, PlainWarp
+from celstack.variations import centres, move, recolour, resize, swap
+from celstack.varied import COLUMNS, draw, fullest, vary
+from celstack_kit.transforms.color import Color
+from celstack_kit.transforms.position import Position
+from celstack_kit.transforms.projective import Projective
+from celstack_kit.transforms.tps import Tps
+
+
+def model(layer=(), sprite=(), count=2):
+    """Make a model whose sprites are white, opaque squares of half the brightness."""
+    decomposer = Decomposer(
+        sprites=PlainPrototype(count),
+        compositor=PlainCompositor(layers=2),
+        selector=PlainSelector(),
+        predictor=PlainPredictor(),
+        layer_transforms=layer,
+        sprite_transforms=sprite,
+    )
+    decomposer.prepare(torch.rand(2, 3, 32, 32))
+    with torch.no_grad():
+        decomposer.sprites.pixels[:] = 0.5
+        decomposer.sprites.pixels[:, 3] = 1.0
+    return decomposer
+
+
+def scene_of(decomposer, sprite=(0, EMPTY)):
+    """Put sprites into the layers, in their rest pose."""
+    outline = decomposer.outline()
+    return Scene(
+        sprite=torch.tensor([list(sprite)]),
+        sprite_params=torch.zeros(1, 2, outline.sprite_params),
+        layer_params=torch.zeros(1, 2, outline.layer_params),
+        occlusion=torch.ones(2, 2).tril(-1)[None],
+    )
+
+
+def shift(x, y):
+    return torch.tensor([[[x, y], [0.0, 0.0]]])
+
+
+def area(decomposer, scene):
+    return decomposer.render(scene).layers[0, 0, -1].sum().item()
+
+
+def test_other_sprites_are_so_many_numbers_later_and_empty_stays_empty():
+    decomposer = model(count=3)
+
+    swapped = swap(decomposer, scene_of(decomposer, (2, EMPTY)), torch.tensor([[2, 1]]))
+
+    assert swapped.sprite.tolist() == [[1, EMPTY]]
+
+
+def test_a_single_sprite_cannot_be_another():
+    decomposer = model(count=1)
+
+    assert swap(decomposer, scene_of(decomposer), torch.tensor([[1, 1]])) is None
+
+
+@pytest.mark.parametrize("chain", ["layer", "sprite"])
+def test_an_object_takes_the_colour_it_is_given_whatever_its_brightness(chain):
+    decomposer = model(**{chain: [Color(), Position()]})
+    colours = torch.tensor([[[0.9, 0.2, 0.4], [0.0, 0.0, 0.0]]])
+
+    edited = recolour(decomposer, scene_of(decomposer), colours)
+
+    middle = decomposer.render(edited).image[0, :, 16, 16]
+    torch.testing.assert_close(middle, torch.tensor([0.9, 0.2, 0.4]), atol=0.01, rtol=0)
+
+
+@pytest.mark.parametrize(
+    "transforms", [[Position()], [Projective()], [Color(), Position()], [Projective(), Tps()]]
+)
+@pytest.mark.parametrize("chain", ["layer", "sprite"])
+def test_an_object_goes_right_and_down_and_stays_what_it_is(chain, transforms):
+    decomposer = model(**{chain: transforms})
+    small = resize(decomposer, scene_of(decomposer), 0.5)
+
+    moved = move(decomposer, small, shift(0.25, -0.375))
+
+    went = centres(decomposer, moved) - centres(decomposer, small)
+    torch.testing.assert_close(went[0, 0], torch.tensor([0.25, -0.375]), atol=0.01, rtol=0)
+    assert area(decomposer, moved) == pytest.approx(area(decomposer, small), rel=0.02)
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.5])
+def test_an_object_grows_where_it_is(factor):
+    decomposer = model([Position()])
+    placed = move(decomposer, scene_of(decomposer), shift(0.125, 0.0625))
+
+    resized = resize(decomposer, placed, factor)
+
+    ratio = area(decomposer, resized) / area(decomposer, placed)
+    assert ratio == pytest.approx(factor**2, rel=0.1)
+    went = centres(decomposer, resized) - centres(decomposer, placed)
+    assert went[0, 0].abs().max() < 0.02
+
+
+def test_editing_leaves_all_other_parameters_alone():
+    decomposer = model([Color(), Position()])
+    scene = scene_of(decomposer)
+    scene.layer_params[0, 0, :6] = 0.1
+
+    moved = move(decomposer, scene, shift(0.25, 0.0))
+    coloured = recolour(decomposer, moved, torch.full((1, 2, 3), 0.3))
+
+    assert torch.equal(moved.layer_params[..., :6], scene.layer_params[..., :6])
+    assert torch.equal(coloured.layer_params[..., 6:], moved.layer_params[..., 6:])
+    assert torch.equal(scene.layer_params[0, 0, 6:], torch.zeros(3))
+
+
+def test_what_no_transform_can_do_is_not_done():
+    decomposer = model()
+    scene = scene_of(decomposer)
+
+    assert recolour(decomposer, scene, torch.ones(1, 2, 3)) is None
+    assert move(decomposer, scene, shift(0.5, 0.0)) is None
+    assert resize(decomposer, scene, 0.5) is None
+
+
+def test_a_transform_that_only_moves_cannot_resize():
+    decomposer = model([PlainWarp()])
+
+    assert resize(decomposer, scene_of(decomposer), 0.5) is None
+
+
+def test_a_transform_that_rests_in_this_stage_is_not_used():
+    decomposer = model([Color(), Position()])
+    decomposer.activate(["position"])
+
+    assert recolour(decomposer, scene_of(decomposer), torch.ones(1, 2, 3)) is None
+
+
+def test_the_figure_has_the_four_ways_of_the_paper():
+    decomposer = model([Color(), Position()], count=3)
+    scene = scene_of(decomposer, (0, 1))
+
+    rows = vary(decomposer, scene)
+
+    ways = ["other sprites", "other colours", "other places", "other sizes"]
+    assert [row.title for row in rows] == ways
+    assert len({tuple(varied.sprite[0].tolist()) for varied in rows[0].scenes}) > 2
+    for row in rows[1:]:
+        images = [decomposer.render(varied).image.flatten().tolist() for varied in row.scenes]
+        assert len({tuple(image) for image in images}) == COLUMNS
+    picture = draw(decomposer, torch.rand(3, 32, 32), scene, rows)
+    assert picture.width > COLUMNS * 128
+    assert picture.height > 5 * 128
+
+
+def test_the_figure_says_what_a_model_cannot_do():
+    decomposer = model([Position()], count=1)
+
+    rows = {row.title: row for row in vary(decomposer, scene_of(decomposer))}
+
+    assert rows["other sprites"].obstacle == "it has a single sprite"
+    assert "changes the colour" in rows["other colours"].obstacle
+    assert rows["other colours"].scenes == []
+    assert rows["other places"].obstacle == ""
+    assert len(rows["other places"].scenes) == COLUMNS
+
+
+def test_of_equals_the_image_that_shows_most_is_varied():
+    decomposer = model([Position()])
+    large = scene_of(decomposer)
+    small = resize(decomposer, large, 0.5)
+    fields = ("sprite", "sprite_params", "layer_params", "occlusion")
+    joined = {name: torch.cat([getattr(s, name) for s in (small, large)]) for name in fields}
+
+    assert fullest(decomposer, Scene(**joined)) == 1
+
+
+def test_the_image_with_most_objects_is_varied():
+    decomposer = model()
+    scenes = scene_of(decomposer, (0, EMPTY)), scene_of(decomposer, (0, 1))
+    both = scenes[0].evolve(
+        sprite=torch.cat([scene.sprite for scene in scenes]),
+        sprite_params=torch.zeros(2, 2, 0),
+        layer_params=torch.zeros(2, 2, 0),
+        occlusion=torch.zeros(2, 2, 2),
+    )
+
+    assert fullest(decomposer, both) == 1
