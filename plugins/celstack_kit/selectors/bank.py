@@ -17,6 +17,9 @@ from celstack_kit.selectors.templates import LEAST, Around, Templates
 COARSE = 2
 """How many pixels of the canvas, along each side, are one where sprites are looked for."""
 
+ANOTHER = math.radians(50)
+"""Angles that differ by less are much the same."""
+
 
 class Bank:
     """K sprites at R angles and sizes, at a lower resolution: first guesses only."""
@@ -32,6 +35,8 @@ class Bank:
         angles = torch.arange(turns).to(sprites) * (2 * math.pi / turns)
         log_sizes = sprites.new_tensor(sizes).log()
         self.ways = torch.cartesian_prod(log_sizes, angles).view(-1, 2)
+        turned = self.ways[:, None, 1] - self.ways[:, 1]
+        self.alike = turned.cos() > math.cos(ANOTHER)
         self.count = len(sprites)
         seen = _seen(sprites, self.ways, _even(max(sprites.shape[2:]) * max(sizes)))
         colour, mask = seen[:, :-1], seen[:, -1:]
@@ -39,16 +44,25 @@ class Bank:
         coarse = (canvas[0] // COARSE, canvas[1] // COARSE)
         self.templates = Templates(seen, coarse, tint, partial(Blends, shares=shares))
 
-    def search(self, around: Around) -> tuple[Float[Tensor, "B K"], Float[Tensor, "B K 4"]]:
-        """Return what each sprite may save at its best, and the pose in which it does."""
+    def search(self, around: Around) -> tuple[Float[Tensor, "B K n"], Float[Tensor, "B K n 4"]]:
+        """Return what each sprite may save at its best, and the pose in which it does.
+
+        And the same for the best pose at quite another angle, if there are such angles: where
+        a sprite looks much the same turned, only a closer look tells which way it is.
+        """
         saved, _ = self.templates.scores(Around(*(avg_pool2d(maps, COARSE) for maps in around)))
         columns = saved.shape[3]
-        most, place = saved.flatten(2).max(2)
-        most, way = most.unflatten(1, (self.count, -1)).max(2)
-        place = place.unflatten(1, (self.count, -1)).gather(2, way[:, :, None])[:, :, 0]
+        most, place = (
+            found.unflatten(1, (self.count, -1)) for found in saved.flatten(2).max(2)
+        )
+        way = most.argmax(2, keepdim=True)
+        others = most.masked_fill(self.alike[way[:, :, 0]], -torch.inf)
+        if not self.alike.all():
+            way = torch.cat([way, others.argmax(2, keepdim=True)], dim=2)
+        most, place = most.gather(2, way), place.gather(2, way)
         # The first place is half a window out, where the window's centre is on the corner.
-        centre = torch.stack([place % columns, place // columns], dim=2) * float(COARSE)
-        return most * COARSE**2, torch.cat([centre, self.ways[way]], dim=2)
+        centre = torch.stack([place % columns, place // columns], dim=3) * float(COARSE)
+        return most * COARSE**2, torch.cat([centre, self.ways[way]], dim=3)
 
 
 def _seen(

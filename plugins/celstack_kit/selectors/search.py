@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn.functional import pad
 
 from celstack_kit.selectors.bank import Bank
 from celstack_kit.selectors.placing import Placing
@@ -15,6 +16,8 @@ from celstack_kit.selectors.templates import Around, Templates
 
 MOST = 3
 """How many sprites are looked at closely, or come first in turn."""
+NEAR = 0.5
+"""What seems to save less than this share of the most is not looked at."""
 
 
 class Choice(NamedTuple):
@@ -94,21 +97,32 @@ class Turned(Search):
         rank: int = 0,
     ) -> Choice:
         """Follow the best few, and what is present, with half an eye; then the best closely."""
-        saved, poses = self.bank.search(around)
-        sprite = saved.topk(min(MOST, saved.shape[1]), dim=1).indices
-        pose = poses.gather(1, sprite[:, :, None].expand(-1, -1, 4))
+        hope, poses = self.bank.search(around)
+        sprite = hope[:, :, 0].topk(min(MOST, hope.shape[1]), dim=1).indices
+        hope = hope.gather(1, sprite[:, :, None].expand(-1, -1, hope.shape[2])).flatten(1)
+        pose = poses.gather(1, sprite[:, :, None, None].expand(-1, -1, *poses.shape[2:]))
+        sprite, pose = sprite.repeat_interleave(pose.shape[2], dim=1), pose.flatten(1, 2)
+        most = hope.amax(1, keepdim=True)
+        # Whoever comes later in rank need not be near the first.
+        worth = (hope >= NEAR * most) | (hope == most) | bool(rank)
         if present is not None:
             sprite = torch.cat([sprite, present[0][:, None].clamp_min(0)], dim=1)
             pose = torch.cat([pose, present[1][:, None]], dim=1)
-        few = sprite.shape[1]
-        image = torch.arange(len(sprite), device=sprite.device)
-        each, sprite, pose = image.repeat_interleave(few), sprite.flatten(), pose.flatten(0, 1)
-        _, pose, _ = self._follow(around, each, sprite, pose, self.steps // 2, stride=2)
-        saved, _, _ = self._follow(around, each, sprite, pose, 0)
-        best = saved.view(-1, few).topk(rank + 1, dim=1).indices[:, rank] + few * image
-        sprite = sprite[best]
+            worth = pad(worth, (0, 1), value=True)
+        image, _ = which = worth.nonzero(as_tuple=True)
+        _, found, _ = self._follow(
+            around, image, sprite[which], pose[which], self.steps // 2, stride=2
+        )
+        pose[which] = found
+        saved = torch.full_like(pose[:, :, 0], -torch.inf)
+        saved[which] = self._follow(around, image, sprite[which], found, 0)[0]
+        for _ in range(rank):
+            first = sprite.gather(1, saved.argmax(1, keepdim=True))
+            saved = saved.masked_fill(sprite == first, -torch.inf)
+        image, best = torch.arange(len(sprite), device=sprite.device), saved.argmax(1)
+        sprite, pose = sprite[image, best], pose[image, best]
         steps = self.steps - self.steps // 2
-        saved, pose, gains = self._follow(around, image, sprite, pose[best], steps)
+        saved, pose, gains = self._follow(around, image, sprite, pose, steps)
         return Choice(saved, sprite, pose, gains)
 
     def _follow(

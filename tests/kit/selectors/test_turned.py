@@ -9,7 +9,7 @@ from celstack import EMPTY, Decomposer, Scene
 from celstack.objective import squared_error
 from celstack_kit.compositors.occlusion import Occlusion
 from celstack_kit.prototypes.pixels import Pixels
-from celstack_kit.selectors.bank import COARSE, Bank
+from celstack_kit.selectors.bank import ANOTHER, COARSE, Bank
 from celstack_kit.selectors.draft import show_alone
 from celstack_kit.selectors.matching import Matching
 from celstack_kit.selectors.placing import Placing
@@ -148,10 +148,35 @@ def test_a_bank_looks_in_all_directions():
 
     saved, poses = bank.search(around)
 
-    assert saved[0].argmax() == 0
-    x, y, log_size, turn = poses[0, 0].tolist()
+    assert saved[0, :, 0].argmax() == 0
+    x, y, log_size, turn = poses[0, 0, 0].tolist()
     assert (x, y) == pytest.approx((26.0, 22.0), abs=COARSE)
     assert (math.exp(log_size), turn) == pytest.approx((size, angle))
+
+
+def test_a_bank_also_tells_the_best_pose_at_quite_another_angle():
+    made = model()
+    bank = Bank(made.sprites.images().detach(), CANVAS, turns=12, sizes=[0.7, 1.0])
+    images = planted(made, [[26.0, 22.0, 0.0, 1.0]], [[1.0, 1.0, 1.0]])
+    around = Around(images, torch.zeros_like(images), torch.ones_like(images[:, :1]))
+
+    saved, poses = bank.search(around)
+
+    assert saved.shape == (1, 2, 2)
+    assert (saved[..., 0] >= saved[..., 1]).all()
+    turned = poses[0, :, 0, 3] - poses[0, :, 1, 3]
+    assert (turned.cos() <= math.cos(ANOTHER)).all()
+
+
+def test_a_bank_without_other_angles_tells_one_pose():
+    made = model()
+    bank = Bank(made.sprites.images().detach(), CANVAS, turns=1, sizes=[0.7, 1.0])
+    around = Around(*(torch.rand(1, n, *CANVAS) for n in (3, 3, 1)))
+
+    saved, poses = bank.search(around)
+
+    assert saved.shape == (1, 2, 1)
+    assert poses.shape == (1, 2, 1, 4)
 
 
 def test_refining_saves_as_much_as_it_says_and_never_less_than_before():
