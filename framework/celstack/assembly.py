@@ -32,7 +32,11 @@ class Transforms:
 
 @settings
 class Stage:
-    """A stretch of training: how long, what is at work, what is frozen, how fast."""
+    """A stretch of training: how long, what is at work, what is frozen, how fast.
+
+    A stage may explain images with a ``selector`` of its own, instead of the recipe's. That of
+    the last stage is the one that is judged, and used when the run is opened again.
+    """
 
     name: str = ""
     steps: Annotated[int, Ge(1)] | None = None
@@ -40,6 +44,7 @@ class Stage:
     transforms: list[str] | None = None
     freeze_sprites: bool = False
     reassign: bool = True
+    selector: Selector | None = None
     prototype_factor: Annotated[float, Ge(0)] = 1.0
     network_factor: Annotated[float, Ge(0)] = 1.0
 

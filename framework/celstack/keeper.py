@@ -29,6 +29,7 @@ class Keeper:
         self.decomposer, self.optimizer, self.directory = decomposer, optimizer, directory
         self.folder = directory.folder if directory else None
         self.step = 0
+        self.stage = 1
         self.saved = 0
         self.pending: list[tuple[int, str, Loss]] = []
 
@@ -69,7 +70,8 @@ class Keeper:
                     f"lower learning rates{self._kept()}"
                 )
         if self.directory:
-            self.directory.save_checkpoint(self.decomposer, self.optimizer, self.step)
+            state = (self.decomposer, self.optimizer, self.step, self.stage)
+            self.directory.save_checkpoint(*state)
             self.saved = self.step
 
     def _kept(self) -> str:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from celstack.assemble import assemble
-from celstack.assembly import Assembly
+from celstack.assembly import Assembly, Stage
 from celstack.catalog import Catalog
 from celstack.errors import CelstackError, one_line
 from celstack.finished import check_run
@@ -25,6 +25,7 @@ from celstack.resolve import resolve, signature_of
 KEYS = {
     "version": str,
     "step": int,
+    "stage": int,
     "sprites_frozen": bool,
     "model": dict,
     "optimizer": dict,
@@ -61,6 +62,7 @@ def open_run(
         decomposer.prepare(torch.rand(SAMPLES, *assembly.dataset.image_shape))
     _load_weights(decomposer, state["model"], folder)
     decomposer.sprites_frozen = state["sprites_frozen"]
+    decomposer.use(_stage(assembly, state["stage"], folder).selector)
     return OpenRun(folder, assembly, decomposer.eval(), state["step"])
 
 
@@ -111,6 +113,17 @@ def _assemble(folder: Path, overrides: Iterable[str], data: str | Path | None) -
             raise CelstackError(f"--data {data}: {use} reads no files, for it takes no root")
         recipe.table["dataset"]["root"] = str(data)
     return assemble(resolve(recipe, catalog), catalog)
+
+
+def _stage(assembly: Assembly, number: int, folder: Path) -> Stage:
+    """Return the stage that a run is in, counted from 1, or say that it has none such."""
+    stages = assembly.stages
+    if not 1 <= number <= len(stages):
+        raise CelstackError(
+            f"{folder}: checkpoint.pt does not fit the recipe: it is of stage {number}, "
+            f"of {len(stages)}"
+        )
+    return stages[number - 1]
 
 
 def _load_weights(decomposer: Decomposer, weights: dict[str, Tensor], folder: Path) -> None:

@@ -68,7 +68,11 @@ class RunDirectory:
         self._log.write(json.dumps(fields) + "\n")
 
     def save_checkpoint(
-        self, decomposer: Decomposer, optimizer: torch.optim.Optimizer, step: int
+        self,
+        decomposer: Decomposer,
+        optimizer: torch.optim.Optimizer,
+        step: int,
+        stage: int = 1,
     ) -> None:
         """Write weights and optimiser so that a crash leaves the old file or the new, whole."""
         import torch
@@ -76,7 +80,8 @@ class RunDirectory:
         state = {
             "version": version("celstack"),
             "step": step,
-            # Of what a stage sets, this alone is not among the weights.
+            "stage": stage,
+            # Of what a stage sets, this is not among the weights.
             "sprites_frozen": decomposer.sprites_frozen,
             "model": decomposer.state_dict(),
             "optimizer": optimizer.state_dict(),

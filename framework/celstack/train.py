@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from pathlib import Path
 
 import attrs
@@ -96,7 +97,9 @@ def _learn(
     keeper: Keeper,
 ) -> None:
     dataset, training, seed = assembly.dataset, assembly.training, assembly.seed
-    phases = schedule(assembly.stages, dataset.count("train"), training.batch_size)
+    # Copies, as all parts of a model are: selectors may remember something.
+    stages = deepcopy(assembly.stages)
+    phases = schedule(stages, dataset.count("train"), training.batch_size)
     steps = phases[-1].end
     device = next(decomposer.parameters()).device
     usage = Usage(decomposer.sprites.count, device)
@@ -110,6 +113,7 @@ def _learn(
     )
     for phase in phases:
         begin_stage(decomposer, phase.stage)
+        keeper.stage = phase.number
         usage.reset()
         set_rates(optimizer, training, phase.stage)
         keeper.log(begins=phase.title)
@@ -139,6 +143,7 @@ def _learn(
 
 def begin_stage(decomposer: Decomposer, stage: Stage) -> None:
     """Set what is at work in a stage, and what is frozen."""
+    decomposer.use(stage.selector)
     decomposer.activate(stage.transforms)
     decomposer.sprites_frozen = stage.freeze_sprites
 

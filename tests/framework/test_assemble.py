@@ -80,6 +80,25 @@ def test_what_makes_no_sense_is_told_with_its_place(problems, override, problem)
     assert problems(override) == [problem]
 
 
+def test_the_selectors_of_all_stages_are_checked_with_their_places(small, catalog):
+    recipe = read_recipe(small, ["selector='matching'"])
+    del recipe.table["predictor"]
+    recipe.table["stages"] = [
+        {"steps": 1, "selector": "greedy"},
+        {"steps": 1},
+        {"steps": 1, "selector": "greedy"},
+    ]
+
+    with pytest.raises(RecipeError) as refused:
+        assemble(resolve(recipe, catalog), catalog)
+
+    asks = "greedy chooses among predictions; add a [predictor]"
+    assert [str(problem) for problem in refused.value.problems] == [
+        f"stages[0].selector: {asks}",
+        f"stages[2].selector: {asks}",
+    ]
+
+
 def test_a_sprite_as_large_as_the_canvas_needs_nothing_to_place_it(assembled):
     assembled("transforms.layer=['color']", "sprites.size=[35, 35]")
 
