@@ -35,7 +35,9 @@ class Stage:
     """A stretch of training: how long, what is at work, what is frozen, how fast.
 
     A stage may explain images with a ``selector`` of its own, instead of the recipe's. That of
-    the last stage is the one that is judged, and used when the run is opened again.
+    the last stage is the one that is judged, and used when the run is opened again. With a
+    ``teacher``, another selector, the predictor learns to say what the teacher finds, and all
+    else rests.
     """
 
     name: str = ""
@@ -45,6 +47,7 @@ class Stage:
     freeze_sprites: bool = False
     reassign: bool = True
     selector: Selector | None = None
+    teacher: Selector | None = None
     prototype_factor: Annotated[float, Ge(0)] = 1.0
     network_factor: Annotated[float, Ge(0)] = 1.0
 

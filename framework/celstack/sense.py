@@ -26,6 +26,7 @@ def check_sense(assembly: Assembly) -> list[Problem]:
         *_check_leftovers(assembly),
         *_check_sizes(assembly),
         *_check_selectors(assembly),
+        *_check_teachers(assembly),
         *_check_splits(assembly),
     ]
 
@@ -97,6 +98,34 @@ def _check_selectors(assembly: Assembly) -> list[Problem]:
             asked[f"stages[{index}].selector"] = stage.selector
     refusals = {place: _refusal(assembly, selector) for place, selector in asked.items()}
     return [Problem(place, text) for place, text in refusals.items() if text]
+
+
+def _check_teachers(assembly: Assembly) -> list[Problem]:
+    """Find teachers with nobody to teach, or with nothing of their own to say."""
+    stages = assembly.stages
+    taught = [index for index, stage in enumerate(stages) if stage.teacher is not None]
+    if not taught:
+        return []
+    alone = _with(assembly, predictor=None)
+    problems = []
+    for index in taught:
+        teacher = stages[index].teacher
+        assert teacher is not None
+        text = _refusal(assembly, teacher)
+        if assembly.predictor is None:
+            text = "there is no predictor to teach; add a [predictor]"
+        elif not text and _refusal(alone, teacher):
+            text = f"{teacher.name} needs the very predictor that it would teach; take another"
+        if text:
+            problems.append(Problem(f"stages[{index}].teacher", text))
+    last = stages[-1].selector or assembly.selector
+    if assembly.predictor is not None and not _refusal(alone, last):
+        text = f"{last.name} does not ask the predictor, which would have been taught in vain"
+        place = (
+            "selector" if stages[-1].selector is None else f"stages[{len(stages) - 1}].selector"
+        )
+        problems.append(Problem(place, f"{text}; end with a selector that does"))
+    return problems
 
 
 def _refusal(assembly: Assembly, selector: Selector) -> str:

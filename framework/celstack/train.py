@@ -16,6 +16,7 @@ from celstack.curriculum import schedule
 from celstack.device import find_device
 from celstack.errors import one_line
 from celstack.evaluate import score, to_device
+from celstack.interfaces.selector import Selector
 from celstack.keeper import Keeper
 from celstack.loader import shuffled
 from celstack.memory import keep_memory
@@ -26,6 +27,7 @@ from celstack.reassign import Usage, reassign_unused
 from celstack.rundir import RunDirectory
 from celstack.scene import Scene
 from celstack.sense import demand_sense
+from celstack.teaching import take_lesson
 
 SAMPLE = 100
 """How many images parts may look at before they start."""
@@ -121,7 +123,12 @@ def _learn(
         while keeper.step < phase.end:
             images = to_device(next(batches), device).images
             loss, scene = take_step(
-                decomposer, optimizer, images, training.mask_noise, training.area_cost
+                decomposer,
+                optimizer,
+                images,
+                training.mask_noise,
+                training.area_cost,
+                phase.stage.teacher,
             )
             keeper.count_step(loss, phase.title)
             audience.tell(
@@ -129,7 +136,7 @@ def _learn(
             )
             usage.add(scene.sprite)
             due = training.reassign_every and keeper.step % training.reassign_every == 0
-            if due and phase.stage.reassign:
+            if due and phase.stage.reassign and phase.stage.teacher is None:
                 last, below = (images, scene), training.reassign_below
                 again = reassign_unused(decomposer, optimizer, usage, below, last)
                 if again:
@@ -154,12 +161,16 @@ def take_step(
     images: Float[Tensor, "B C H W"],
     mask_noise: float,
     area_cost: float = 0.0,
+    teacher: Selector | None = None,
 ) -> tuple[Loss, Scene]:
     """Explain a batch, compare, learn. A loss that is not a number teaches nothing."""
-    noise = decomposer.draw_noise(mask_noise)
-    scene = decomposer.explain(images, noise)
-    again, masks = decomposer.reconstruct(scene, noise)
-    loss = objective(images, scene, again, masks, decomposer.price or 0.0, area_cost)
+    if teacher is not None:
+        loss, scene = take_lesson(decomposer, images, teacher)
+    else:
+        noise = decomposer.draw_noise(mask_noise)
+        scene = decomposer.explain(images, noise)
+        again, masks = decomposer.reconstruct(scene, noise)
+        loss = objective(images, scene, again, masks, decomposer.price or 0.0, area_cost)
     # Asking an accelerator would make it wait; there the log finds out, a little later.
     if images.device.type != "cpu" or torch.isfinite(loss.total):
         optimizer.zero_grad()

@@ -24,7 +24,7 @@ from celstack.testing.parts import (
     PlainTransform,
     PlainWarp,
 )
-from celstack.train import run, start
+from celstack.train import Trained, run, start
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -343,6 +343,40 @@ def test_the_selectors_of_stages_are_copied_as_all_parts_are():
     own = Computing()
 
     assert run(make(Stage(steps=1, selector=own))).decomposer.selector is not own
+
+
+def test_what_is_taught_is_learned_and_all_else_rests():
+    # As often as in every step, sprites that are not used would start again.
+    training = Training(batch_size=4, head_rate=0.05, reassign_every=1)
+    parts = {"backgrounds": PlainPrototype(1), "training": training}
+    assembly = make(Stage(steps=40, teacher=Backed()), **parts)
+    with torch.random.fork_rng(devices=[]):
+        before = weights(Trained(start(assembly), {}, None))
+
+    decomposer = run(assembly).decomposer
+
+    assert moved(before, decomposer.state_dict()) == {"predictor.sprite"}
+    images = assembly.dataset.read("test", range(4)).images
+    said = decomposer.predict(images).sprite_params[:, :, 0]
+    torch.testing.assert_close(said, torch.tensor([0.3, 0.0]).expand_as(said), atol=0.1, rtol=0)
+
+
+class Backed(Computing):
+    """Computes the same in front of a background."""
+
+    def explain(self, *arguments):
+        scene = super().explain(*arguments)
+        first = scene.sprite[:, 0]
+        return scene.evolve(background=first, background_params=torch.zeros(len(first), 0))
+
+
+def test_the_log_tells_of_teaching_in_the_stages_that_have_a_teacher(directory):
+    run(make(Stage(steps=1, teacher=Computing()), Stage(steps=1)), directory)
+
+    text = (directory.folder / "log.jsonl").read_text()
+    steps = [json.loads(line) for line in text.splitlines() if "loss" in line]
+    assert ["teaching" in step for step in steps] == [True, False]
+    assert steps[0]["teaching"] > 0
 
 
 def test_the_checkpoint_knows_its_stage(directory):
