@@ -32,7 +32,13 @@ class Transforms:
 
 @settings
 class Stage:
-    """A stretch of training: how long, what is at work, what is frozen, how fast."""
+    """A stretch of training: how long, what is at work, what is frozen, how fast.
+
+    A stage may explain images with a ``selector`` of its own, instead of the recipe's. That of
+    the last stage is the one that is judged, and used when the run is opened again. With a
+    ``teacher``, another selector, the predictor learns to say what the teacher finds, and all
+    else rests.
+    """
 
     name: str = ""
     steps: Annotated[int, Ge(1)] | None = None
@@ -40,6 +46,8 @@ class Stage:
     transforms: list[str] | None = None
     freeze_sprites: bool = False
     reassign: bool = True
+    selector: Selector | None = None
+    teacher: Selector | None = None
     prototype_factor: Annotated[float, Ge(0)] = 1.0
     network_factor: Annotated[float, Ge(0)] = 1.0
 

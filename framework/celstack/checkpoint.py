@@ -19,6 +19,7 @@ from celstack.model import Decomposer
 KEYS = {
     "version": str,
     "step": int,
+    "stage": int,
     "sprites_frozen": bool,
     "model": dict,
     "optimizer": dict,
@@ -43,17 +44,22 @@ def pack(
     decomposer: Decomposer,
     optimizer: torch.optim.Optimizer,
     usage: Tensor,
-    step: int,
+    place: tuple[int, int],
     recipe: str,
 ) -> dict[str, Any]:
-    """Gather what a run is after so many whole steps; ``recipe`` is JSON, or empty."""
+    """Gather what a run is at a place, which is its whole steps so far and its stage.
+
+    ``recipe`` is JSON, or empty.
+    """
+    step, stage = place
     device = next(decomposer.parameters()).device
     return {
         "version": version("celstack"),
         "torch": str(torch.__version__),
         "recipe": recipe,
         "step": step,
-        # Of what a stage sets, this alone is not among the weights.
+        "stage": stage,
+        # Of what a stage sets, this is not among the weights.
         "sprites_frozen": decomposer.sprites_frozen,
         "model": decomposer.state_dict(),
         "optimizer": optimizer.state_dict(),

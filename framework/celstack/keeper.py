@@ -41,6 +41,7 @@ class Keeper:
         self.folder = directory.folder if directory else None
         self.recipe = directory.recipe() if directory else ""
         self.step = 0
+        self.stage = 1
         self.saved = 0
         self.whole = True
         self.pending: list[tuple[int, str, Loss]] = []
@@ -115,8 +116,8 @@ class Keeper:
                     f"lower learning rates{self._kept()}"
                 )
         if self.directory:
-            counts = self.usage.counts
-            state = pack(self.decomposer, self.optimizer, counts, self.step, self.recipe)
+            counts, place = self.usage.counts, (self.step, self.stage)
+            state = pack(self.decomposer, self.optimizer, counts, place, self.recipe)
             self.directory.save_checkpoint(state)
             self.saved = self.step
 

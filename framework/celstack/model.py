@@ -45,7 +45,7 @@ class Decomposer(nn.Module):
         self.layer_chain = Chain(layer_transforms)
         self.background_chain = Chain(background_transforms)
         self.compositor = compositor
-        self.selector = selector
+        self.selector = self.own_selector = selector
         self.predictor = predictor
         self.channels = 0
         self.canvas = (0, 0)
@@ -87,6 +87,10 @@ class Decomposer(nn.Module):
         """Let only the named transforms work, in every chain; None means all."""
         for chain in (self.sprite_chain, self.layer_chain, self.background_chain):
             chain.activate(transforms)
+
+    def use(self, selector: Selector | None) -> None:
+        """Explain with another selector; None means the one that the model was made with."""
+        self.selector = selector or self.own_selector
 
     def predict(self, images: Float[Tensor, "B C H W"]) -> Prediction:
         """Predict parameters for every layer and sprite."""

@@ -11,24 +11,34 @@ from celstack.scene import EMPTY, Scene
 
 @attrs.frozen(eq=False)
 class Loss:
-    """The two terms of Eq. 5, averaged over images."""
+    """The two terms of Eq. 5, averaged over images; and a third where there is a teacher.
+
+    ``teaching`` is how far predictions are from what the teacher finds. The others then are
+    those of the teacher's scenes, and nothing is learned from them.
+    """
 
     reconstruction: Float[Tensor, ""]
     sprites: Float[Tensor, ""]
+    teaching: Float[Tensor, ""] | None = None
 
     @property
     def total(self) -> Float[Tensor, ""]:
         """Sum the terms."""
-        return self.reconstruction + self.sprites
+        both = self.reconstruction + self.sprites
+        return both if self.teaching is None else both + self.teaching
 
     def numbers(self) -> dict[str, float]:
         """Return the total and its terms, by name."""
-        terms = {name: float(getattr(self, name)) for name in ("reconstruction", "sprites")}
+        terms = {name: float(term) for name, term in self._terms().items()}
         return {**terms, "loss": float(self.total)}
 
     def detach(self) -> Loss:
         """Return the same numbers without their history."""
-        return Loss(self.reconstruction.detach(), self.sprites.detach())
+        return Loss(**{name: term.detach() for name, term in self._terms().items()})
+
+    def _terms(self) -> dict[str, Float[Tensor, ""]]:
+        terms = attrs.asdict(self, recurse=False)
+        return {name: term for name, term in terms.items() if term is not None}
 
 
 def squared_error(

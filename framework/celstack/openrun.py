@@ -9,7 +9,7 @@ import attrs
 import torch
 
 from celstack.assemble import assemble
-from celstack.assembly import Assembly
+from celstack.assembly import Assembly, Stage
 from celstack.catalog import Catalog
 from celstack.checkpoint import load_weights, read_checkpoint
 from celstack.errors import CelstackError
@@ -51,6 +51,7 @@ def open_run(
         decomposer.prepare(torch.rand(SAMPLES, *assembly.dataset.image_shape))
     load_weights(decomposer, state["model"], folder)
     decomposer.sprites_frozen = state["sprites_frozen"]
+    decomposer.use(_stage(assembly, state["stage"], folder).selector)
     return OpenRun(folder, assembly, decomposer.eval(), state["step"])
 
 
@@ -66,3 +67,14 @@ def _assemble(folder: Path, overrides: Iterable[str], data: str | Path | None) -
             raise CelstackError(f"--data {data}: {use} reads no files, for it takes no root")
         recipe.table["dataset"]["root"] = str(data)
     return assemble(resolve(recipe, catalog), catalog)
+
+
+def _stage(assembly: Assembly, number: int, folder: Path) -> Stage:
+    """Return the stage that a run is in, counted from 1, or say that it has none such."""
+    stages = assembly.stages
+    if not 1 <= number <= len(stages):
+        raise CelstackError(
+            f"{folder}: checkpoint.pt does not fit the recipe: it is of stage {number}, "
+            f"of {len(stages)}"
+        )
+    return stages[number - 1]

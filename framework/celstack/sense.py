@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import attrs
+
 from celstack.assembly import Assembly, Stage
 from celstack.errors import CelstackError, Problem, RecipeError, did_you_mean, shown
+from celstack.interfaces.selector import Selector
 from celstack.interfaces.transform import Warp
 
 
@@ -20,7 +25,8 @@ def check_sense(assembly: Assembly) -> list[Problem]:
         *_check_stages(assembly),
         *_check_leftovers(assembly),
         *_check_sizes(assembly),
-        *_check_selector(assembly),
+        *_check_selectors(assembly),
+        *_check_teachers(assembly),
         *_check_splits(assembly),
     ]
 
@@ -85,12 +91,57 @@ def _check_sizes(assembly: Assembly) -> list[Problem]:
     return problems
 
 
-def _check_selector(assembly: Assembly) -> list[Problem]:
+def _check_selectors(assembly: Assembly) -> list[Problem]:
+    asked = {"selector": assembly.selector}
+    for index, stage in enumerate(assembly.stages):
+        if stage.selector is not None:
+            asked[f"stages[{index}].selector"] = stage.selector
+    refusals = {place: _refusal(assembly, selector) for place, selector in asked.items()}
+    return [Problem(place, text) for place, text in refusals.items() if text]
+
+
+def _check_teachers(assembly: Assembly) -> list[Problem]:
+    """Find teachers with nobody to teach, or with nothing of their own to say."""
+    stages = assembly.stages
+    taught = [index for index, stage in enumerate(stages) if stage.teacher is not None]
+    if not taught:
+        return []
+    alone = _with(assembly, predictor=None)
+    problems = []
+    for index in taught:
+        teacher = stages[index].teacher
+        assert teacher is not None
+        text = _refusal(assembly, teacher)
+        if assembly.predictor is None:
+            text = "there is no predictor to teach; add a [predictor]"
+        elif not text and _refusal(alone, teacher):
+            text = f"{teacher.name} needs the very predictor that it would teach; take another"
+        if text:
+            problems.append(Problem(f"stages[{index}].teacher", text))
+    last = stages[-1].selector or assembly.selector
+    if assembly.predictor is not None and not _refusal(alone, last):
+        text = f"{last.name} does not ask the predictor, which would have been taught in vain"
+        place = (
+            "selector" if stages[-1].selector is None else f"stages[{len(stages) - 1}].selector"
+        )
+        problems.append(Problem(place, f"{text}; end with a selector that does"))
+    return problems
+
+
+def _refusal(assembly: Assembly, selector: Selector) -> str:
+    """Return why a selector cannot work with the other parts; nothing if it can."""
     try:
-        assembly.decomposer().measure(assembly.dataset.image_shape)
+        model = _with(assembly, selector=selector).decomposer()
+        model.measure(assembly.dataset.image_shape)
     except CelstackError as error:
-        return [Problem("selector", str(error))]
-    return []
+        return str(error)
+    return ""
+
+
+def _with(assembly: Assembly, **parts: Any) -> Assembly:
+    """Return the same assembly with some other parts."""
+    made: Any = assembly  # type checkers are not told that settings are attrs classes
+    return attrs.evolve(made, **parts)
 
 
 def _check_splits(assembly: Assembly) -> list[Problem]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from copy import deepcopy
 from pathlib import Path
 
 import attrs
@@ -17,6 +18,7 @@ from celstack.curriculum import schedule
 from celstack.device import find_device
 from celstack.errors import CelstackError, one_line
 from celstack.evaluate import score, to_device
+from celstack.interfaces.selector import Selector
 from celstack.keeper import Keeper
 from celstack.loader import shuffled
 from celstack.memory import keep_memory
@@ -27,6 +29,7 @@ from celstack.reassign import reassign_unused
 from celstack.rundir import RunDirectory
 from celstack.scene import Scene
 from celstack.sense import demand_sense
+from celstack.teaching import take_lesson
 
 SAMPLE = 100
 """How many images parts may look at before they start."""
@@ -121,7 +124,9 @@ def _learn(
     keeper: Keeper,
 ) -> None:
     dataset, training, seed = assembly.dataset, assembly.training, assembly.seed
-    phases = schedule(assembly.stages, dataset.count("train"), training.batch_size)
+    # Copies, as all parts of a model are: selectors may remember something.
+    stages = deepcopy(assembly.stages)
+    phases = schedule(stages, dataset.count("train"), training.batch_size)
     steps = phases[-1].end
     device = next(decomposer.parameters()).device
     batches = shuffled(
@@ -139,6 +144,7 @@ def _learn(
         if phase.end <= keeper.step:
             continue  # it was finished before the run was resumed
         begin_stage(decomposer, phase.stage)
+        keeper.stage = phase.number
         rates = set_rates(optimizer, training, phase.stage)
         if phase.start == keeper.step:
             keeper.usage.reset()
@@ -149,7 +155,12 @@ def _learn(
             # Observers are told when a step is whole: whatever they do then costs none of it.
             with keeper.stepping():
                 loss, scene = take_step(
-                    decomposer, optimizer, images, training.mask_noise, training.area_cost
+                    decomposer,
+                    optimizer,
+                    images,
+                    training.mask_noise,
+                    training.area_cost,
+                    phase.stage.teacher,
                 )
                 keeper.count_step(loss, phase.title)
                 keeper.log_usage(scene)
@@ -180,7 +191,8 @@ def _reassign(
     """Count which sprites were used; when it is time, start those again that nobody uses."""
     keeper.usage.add(scene.sprite)
     every = training.reassign_every
-    if not (every and keeper.step % every == 0 and stage.reassign):
+    due = every and keeper.step % every == 0
+    if not due or not stage.reassign or stage.teacher is not None:
         return []
     last, below = (images, scene), training.reassign_below
     again = reassign_unused(keeper.decomposer, keeper.optimizer, keeper.usage, below, last)
@@ -191,6 +203,7 @@ def _reassign(
 
 def begin_stage(decomposer: Decomposer, stage: Stage) -> None:
     """Set what is at work in a stage, and what is frozen."""
+    decomposer.use(stage.selector)
     decomposer.activate(stage.transforms)
     decomposer.sprites_frozen = stage.freeze_sprites
 
@@ -201,12 +214,16 @@ def take_step(
     images: Float[Tensor, "B C H W"],
     mask_noise: float,
     area_cost: float = 0.0,
+    teacher: Selector | None = None,
 ) -> tuple[Loss, Scene]:
     """Explain a batch, compare, learn. A loss that is not a number teaches nothing."""
-    noise = decomposer.draw_noise(mask_noise)
-    scene = decomposer.explain(images, noise)
-    again, masks = decomposer.reconstruct(scene, noise)
-    loss = objective(images, scene, again, masks, decomposer.price or 0.0, area_cost)
+    if teacher is not None:
+        loss, scene = take_lesson(decomposer, images, teacher)
+    else:
+        noise = decomposer.draw_noise(mask_noise)
+        scene = decomposer.explain(images, noise)
+        again, masks = decomposer.reconstruct(scene, noise)
+        loss = objective(images, scene, again, masks, decomposer.price or 0.0, area_cost)
     # Asking an accelerator would make it wait; there the log finds out, a little later.
     if images.device.type != "cpu" or torch.isfinite(loss.total):
         optimizer.zero_grad()

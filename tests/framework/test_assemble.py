@@ -73,11 +73,42 @@ def test_parts_inside_parts_are_built(assembled):
             "evaluation.split=validation",
             "evaluation.split: tetrominoes has only the splits train, test",
         ),
+        (
+            "stages=[{steps=1, teacher='greedy'}]",
+            "stages[0].teacher: greedy needs the very predictor that it would teach; "
+            "take another",
+        ),
+        (
+            "stages=[{steps=1, teacher='matching', selector='matching'}]",
+            "stages[0].selector: matching does not ask the predictor, which would have been "
+            "taught in vain; end with a selector that does",
+        ),
         ("dataset.pieces=IXX", "dataset: pieces: must be some of IOTSZJL, not 'IXX'"),
     ],
 )
 def test_what_makes_no_sense_is_told_with_its_place(problems, override, problem):
     assert problems(override) == [problem]
+
+
+def test_the_selectors_of_all_stages_are_checked_with_their_places(small, catalog):
+    recipe = read_recipe(small, ["selector='matching'"])
+    del recipe.table["predictor"]
+    recipe.table["stages"] = [
+        {"steps": 1, "selector": "greedy"},
+        {"steps": 1, "teacher": "matching"},
+        {"steps": 1, "teacher": "greedy"},
+    ]
+
+    with pytest.raises(RecipeError) as refused:
+        assemble(resolve(recipe, catalog), catalog)
+
+    asks = "greedy chooses among predictions; add a [predictor]"
+    nobody = "there is no predictor to teach; add a [predictor]"
+    assert [str(problem) for problem in refused.value.problems] == [
+        f"stages[0].selector: {asks}",
+        f"stages[1].teacher: {nobody}",
+        f"stages[2].teacher: {nobody}",
+    ]
 
 
 def test_a_sprite_as_large_as_the_canvas_needs_nothing_to_place_it(assembled):

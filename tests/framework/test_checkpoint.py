@@ -26,7 +26,7 @@ def state():
     decomposer.sprites.images().sum().backward()
     optimizer.step()
     decomposer.sprites_frozen = True
-    return pack(decomposer, optimizer, usage + torch.tensor([1, 0, 2]), 7, recipe="")
+    return pack(decomposer, optimizer, usage + torch.tensor([1, 0, 2]), (7, 1), recipe="")
 
 
 def test_model_optimiser_and_counts_come_back(state):

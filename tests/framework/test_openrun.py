@@ -65,6 +65,16 @@ def test_sprites_are_frozen_if_they_were(copied_run, frozen):
     assert open_run(copied_run).decomposer.sprites_frozen is frozen
 
 
+@pytest.mark.parametrize(("stage", "name"), [(1, "matching"), (2, "greedy")])
+def test_images_are_explained_as_in_the_stage_that_the_run_was_in(copied_run, stage, name):
+    path = copied_run / "resolved.toml"
+    first = '[[stages]]\nsteps = 1\nselector = "matching"\n\n'
+    path.write_text(path.read_text().replace("[[stages]]", f"{first}[[stages]]"))
+    change_checkpoint(copied_run, stage=stage)
+
+    assert open_run(copied_run).decomposer.selector.name == name
+
+
 def test_observers_that_are_not_installed_are_not_missed(copied_run):
     path = copied_run / "resolved.toml"
     path.write_text('observers = ["gone"]\n' + path.read_text().replace("observers = []", ""))
@@ -145,7 +155,7 @@ def test_a_checkpoint_that_would_run_code_is_refused(copied_run):
 def test_a_checkpoint_of_somebody_else_is_refused(copied_run):
     torch.save({"step": 1}, copied_run / "checkpoint.pt")
 
-    assert "it lacks model, optimizer, sprites_frozen, version" in refusal(copied_run)
+    assert "it lacks model, optimizer, sprites_frozen, stage, version" in refusal(copied_run)
 
 
 @pytest.mark.parametrize(
@@ -189,6 +199,15 @@ def test_weights_of_another_shape_are_refused(small_run):
     assert refusal(small_run, overrides=["sprites.size=[23, 24]"]).startswith(
         "RUN: checkpoint.pt does not fit the recipe: sprites.colour is "
         "[2, 3, 24, 24], not [2, 3, 23, 24]"
+    )
+
+
+@pytest.mark.parametrize("stage", [0, 2])
+def test_a_stage_that_the_recipe_has_not_is_refused(copied_run, stage):
+    change_checkpoint(copied_run, stage=stage)
+
+    assert refusal(copied_run) == (
+        f"RUN: checkpoint.pt does not fit the recipe: it is of stage {stage}, of 1"
     )
 
 

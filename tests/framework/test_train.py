@@ -13,6 +13,7 @@ from celstack.interfaces.dataset import Batch
 from celstack.interfaces.observer import Observer
 from celstack.optimizer import build_optimizer, set_rates
 from celstack.rundir import RunDirectory
+from celstack.scene import Scene
 from celstack.testing.model import PlainSelector
 from celstack.testing.parts import (
     PlainCompositor,
@@ -24,7 +25,7 @@ from celstack.testing.parts import (
     PlainTransform,
     PlainWarp,
 )
-from celstack.train import run, start
+from celstack.train import Trained, run, start
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -298,6 +299,97 @@ def test_a_stage_that_names_no_transforms_lets_all_of_them_work():
 
     assert predictor.sprite.abs().sum() > 0
     assert predictor.layer.abs().sum() > 0
+
+
+class Computing(PlainSelector):
+    """Needs no predictor: puts the first sprite on every layer, a little to the right."""
+
+    def check(self, decomposer):
+        pass
+
+    def explain(self, images, decomposer, noise, allow_empty):
+        shape = (len(images), decomposer.compositor.layers)
+        return Scene(
+            sprite=torch.zeros(shape, dtype=torch.int64),
+            sprite_params=torch.tensor([0.3, 0.0]).repeat(*shape, 1),
+            layer_params=torch.zeros(*shape, 1),
+            occlusion=torch.ones(shape[0], shape[1], shape[1]).tril(-1),
+        )
+
+
+def selectors_at_work(assembly):
+    """Name the selector of every step, and of the model that remains."""
+    seen = []
+    diary = Diary(lambda step: seen.append(diary.decomposer.selector.name))
+    assembly.observers.append(diary)
+    return [seen, run(assembly).decomposer.selector.name]
+
+
+def test_a_stage_explains_with_its_own_selector_and_the_next_with_the_recipes():
+    stages = [Stage(steps=1, selector=Computing()), Stage(steps=2)]
+
+    assert selectors_at_work(make(*stages)) == [
+        ["computing", "plain_selector", "plain_selector"],
+        "plain_selector",
+    ]
+
+
+def test_the_selector_of_the_last_stage_remains():
+    stages = [Stage(steps=1), Stage(steps=1, selector=Computing())]
+
+    assert selectors_at_work(make(*stages)) == [["plain_selector", "computing"], "computing"]
+
+
+def test_the_selectors_of_stages_are_copied_as_all_parts_are():
+    own = Computing()
+
+    assert run(make(Stage(steps=1, selector=own))).decomposer.selector is not own
+
+
+def test_what_is_taught_is_learned_and_all_else_rests():
+    # As often as in every step, sprites that are not used would start again.
+    training = Training(batch_size=4, head_rate=0.05, reassign_every=1)
+    parts = {"backgrounds": PlainPrototype(1), "training": training}
+    assembly = make(Stage(steps=40, teacher=Backed()), **parts)
+    with torch.random.fork_rng(devices=[]):
+        before = weights(Trained(start(assembly), {}, None))
+
+    decomposer = run(assembly).decomposer
+
+    assert moved(before, decomposer.state_dict()) == {"predictor.sprite"}
+    images = assembly.dataset.read("test", range(4)).images
+    said = decomposer.predict(images).sprite_params[:, :, 0]
+    torch.testing.assert_close(said, torch.tensor([0.3, 0.0]).expand_as(said), atol=0.1, rtol=0)
+
+
+class Backed(Computing):
+    """Computes the same in front of a background."""
+
+    def explain(self, *arguments):
+        scene = super().explain(*arguments)
+        first = scene.sprite[:, 0]
+        return scene.evolve(background=first, background_params=torch.zeros(len(first), 0))
+
+
+def test_the_log_tells_of_teaching_in_the_stages_that_have_a_teacher(directory):
+    run(make(Stage(steps=1, teacher=Computing()), Stage(steps=1)), directory)
+
+    text = (directory.folder / "log.jsonl").read_text()
+    steps = [json.loads(line) for line in text.splitlines() if "loss" in line]
+    assert ["teaching" in step for step in steps] == [True, False]
+    assert steps[0]["teaching"] > 0
+
+
+def test_the_checkpoint_knows_its_stage(directory):
+    def interrupt(step):
+        if step == 3:
+            raise KeyboardInterrupt
+
+    stages = [Stage(steps=2), Stage(steps=2), Stage(steps=2)]
+    with pytest.raises(KeyboardInterrupt):
+        run(make(*stages, observers=[Diary(interrupt)]), directory)
+
+    assert torch.load(directory.folder / "checkpoint.pt", weights_only=True)["stage"] == 2
 
 
 def test_an_image_that_is_not_a_number_stops_the_run_and_the_term_is_named():

@@ -1,6 +1,6 @@
 """The paper's equations, transcribed as plainly as possible: one image, one loop per index."""
 
-from itertools import product
+from itertools import combinations, permutations, product
 
 import torch
 from torch.nn.functional import grid_sample
@@ -169,3 +169,68 @@ def everything(model, prediction, b, noise):
         show_backdrop(model, m, prediction.background_params[b, m]) for m in range(count)
     ]
     return candidates, backdrops
+
+
+def effect(model, k, sprite_params, layer_params):
+    """What sprite k comes to look like, premultiplied, and where points of the canvas look."""
+    image = model.sprites.images()[k].detach()
+    image, _ = through(model.sprite_chain, image, canvas_grid(4, 4), sprite_params)
+    image, points = through(model.layer_chain, image, canvas_grid(4, 4), layer_params)
+    _, points = through(model.sprite_chain, image, points, sprite_params)
+    return premultiplied(image), points[0]
+
+
+def backdrop_effect(model, m, params):
+    """The same for a background."""
+    image = model.backgrounds.images()[m].detach()
+    image, points = through(model.background_chain, image, canvas_grid(4, 4), params)
+    return premultiplied(image), points[0]
+
+
+def premultiplied(image):
+    """Colours times alpha, then alpha."""
+    alpha = softclip(image[-1:])
+    return torch.cat([alpha * image[:-1], alpha])
+
+
+def distance(predicted, found):
+    """Squared distances of points, and of what is seen where it is opaque."""
+    (looks, points), (wanted, places) = predicted, found
+    away = sum(((p - q) ** 2).sum() for p, q in zip(points, places, strict=True)) / len(points)
+    return away + ((looks - wanted) ** 2).sum() / wanted[-1].sum().clamp(min=1.0)
+
+
+def teaching(model, prediction, scene, overlap, b):
+    """How far the prediction for image b is from its scene: layers, order, background.
+
+    Layers are paired at least cost by trying all permutations. The order is asked of models
+    that predict it. Each term is a list, for a mean over all images.
+    """
+    filled = [m for m, k in enumerate(scene.sprite[b].tolist()) if k != EMPTY]
+    costs = {}
+    for m in filled:
+        k = int(scene.sprite[b, m])
+        found = effect(model, k, scene.sprite_params[b, m], scene.layer_params[b, m])
+        for ell in range(model.compositor.layers):
+            params = (prediction.sprite_params[b, ell, k], prediction.layer_params[b, ell])
+            costs[m, ell] = distance(effect(model, k, *params), found)
+    tries = permutations(range(model.compositor.layers), len(filled))
+    best = min(
+        tries,
+        key=lambda some: sum(costs[m, ell].item() for m, ell in zip(filled, some, strict=True)),
+    )
+    layer = dict(zip(filled, best, strict=True))
+    chance = model.compositor.occlusion(prediction.occlusion_logits, training=True)[b]
+    order = []
+    for i, j in combinations(filled, 2):
+        if overlap[b, i, j] and model.compositor.num_logits:
+            hides = chance[layer[j], layer[i]]
+            order.append(-torch.log(hides if scene.occlusion[b, j, i] == 1 else 1 - hides))
+    backdrop = []
+    if model.backgrounds is not None:
+        m = int(scene.background[b])
+        predicted = backdrop_effect(model, m, prediction.background_params[b, m])
+        backdrop.append(
+            distance(predicted, backdrop_effect(model, m, scene.background_params[b]))
+        )
+    return [costs[pair] for pair in layer.items()], order, backdrop

@@ -30,7 +30,8 @@ class Selector(Part):
     def check(self, decomposer: Decomposer) -> None:
         """Raise CelstackError if this selector cannot work with the other parts.
 
-        Asked twice: when they are put together, and when they know the shape of images.
+        Asked twice: when they are put together, and when they know the shape of images. One
+        that does not refuse a model without predictor may teach a predictor.
         """
 
     @abstractmethod

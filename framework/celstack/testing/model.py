@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from celstack.errors import CelstackError
 from celstack.interfaces.predictor import Prediction
 from celstack.interfaces.selector import Selector
 from celstack.model import Decomposer
@@ -25,6 +26,11 @@ class PlainSelector(Selector):
 
     def __init__(self, empty_cost: float | None = 0.01) -> None:
         self.empty_cost = empty_cost
+
+    def check(self, decomposer: Decomposer) -> None:
+        """Refuse a model without a predictor."""
+        if decomposer.predictor is None:
+            raise CelstackError(f"{self.name} asks a predictor; add a [predictor]")
 
     def explain(
         self,
