@@ -216,3 +216,47 @@ def test_nothing_is_found_where_there_is_nothing():
     made = model(empty_cost=1e-4)
 
     assert (made.explain(torch.zeros(2, 3, *CANVAS)).sprite == EMPTY).all()
+
+
+def test_later_sweeps_go_on_from_where_sprites_are():
+    # Two steps leave much to do, and the bank does not know more the next time.
+    errors = []
+    for sweeps in (1, 2, 6):
+        made = model(sweeps=sweeps)
+        made.selector.refine = 2
+        images = planted(made, POSES, GAINS)
+        errors.append(squared_error(images, made.render(made.explain(images)).image))
+
+    once, twice, often = errors
+    assert (twice <= once + 1e-6).all()
+    assert often.mean() < 0.5 * once.mean()
+
+
+def test_sizes_stay_between_the_least_and_the_largest():
+    made = model()
+    sprites = made.sprites.images().detach()[:1]
+    images = planted(made, [[24.0, 24.0, 0.3, 0.0]], [[1.0, 1.0, 1.0]]).detach()
+    around = Around(images, torch.zeros_like(images), torch.ones_like(images[:, :1]))
+    pose = torch.tensor([[24.0, 24.0, 0.0, 0.0]])
+    closeup = Closeup(around, torch.arange(1), sprites, pose, tints=True)
+
+    _, free, _ = refine(closeup, pose, 8)
+    _, bound, _ = refine(closeup, pose, 8, log_sizes=(-0.5, 0.1))
+
+    assert float(free[0, 2]) == pytest.approx(0.3, abs=0.03)
+    assert float(bound[0, 2]) == pytest.approx(0.1)
+
+
+def test_a_closeup_of_every_second_pixel_promises_about_the_same():
+    made = model()
+    sprites = made.sprites.images().detach()[:1]
+    images = planted(made, POSES[:1], GAINS[:1]).detach()
+    around = Around(images, torch.zeros_like(images), torch.ones_like(images[:, :1]))
+    pose = torch.tensor(POSES[:1])
+
+    whole, half = (
+        refine(Closeup(around, torch.arange(1), sprites, pose, True, stride), pose, 0)[0]
+        for stride in (1, 2)
+    )
+
+    assert float(half) == pytest.approx(float(whole), rel=0.1)
