@@ -38,7 +38,7 @@ class Bank:
         turned = self.ways[:, None, 1] - self.ways[:, 1]
         self.alike = turned.cos() > math.cos(ANOTHER)
         self.count = len(sprites)
-        seen = _seen(sprites, self.ways, _even(max(sprites.shape[2:]) * max(sizes)))
+        seen = seen_in(sprites, self.ways, even_window(max(sprites.shape[2:]) * max(sizes)))
         colour, mask = seen[:, :-1], seen[:, -1:]
         shares = find_shares(torch.cat([mask * colour, mask], dim=1).flatten(1))
         coarse = (canvas[0] // COARSE, canvas[1] // COARSE)
@@ -65,7 +65,7 @@ class Bank:
         return most * COARSE**2, torch.cat([centre, self.ways[way]], dim=3)
 
 
-def _seen(
+def seen_in(
     sprites: Float[Tensor, "K D h w"], ways: Float[Tensor, "R 2"], window: int
 ) -> Float[Tensor, "KR D t t"]:
     """Return all sprites, seen in all ways."""
@@ -79,9 +79,11 @@ def _seen(
     found = found.transpose(0, 1).flatten(0, 1).unflatten(2, (window, window))
     mask = softclip(found[:, -1:])
     mask, shown = avg_pool2d(mask, COARSE), avg_pool2d(mask * found[:, :-1], COARSE)
-    return torch.cat([shown / mask.clamp_min(LEAST), mask], dim=1)
+    # Softly clipped masks may be a little below zero; colours are what they are there, too.
+    colour = torch.where(mask.abs() > LEAST, shown / mask, 0.0)
+    return torch.cat([colour, mask], dim=1)
 
 
-def _even(length: float) -> int:
+def even_window(length: float) -> int:
     """Return a window that holds a turned sprite but for its corners, whole when coarse."""
     return 2 * COARSE * math.ceil(1.15 * length / (2 * COARSE))

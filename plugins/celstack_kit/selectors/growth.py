@@ -1,16 +1,25 @@
 """Growth: which sprites are one too many, and which are missing."""
 
+import math
+
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.nn.functional import pad
+from torch.nn.functional import affine_grid, grid_sample, pad
 
 from celstack import Decomposer, Scene
 from celstack.softclip import softclip
+from celstack_kit.selectors.bank import even_window, seen_in
 from celstack_kit.selectors.correlation import Correlation
 
 ALIKE = 0.96
 """Sprites whose correlation is higher, where it is highest, are the same."""
+NEARLY_ALIKE = 0.965
+"""The same for sprites that are turned and resized, which never fit to the pixel."""
+TURNS = 24
+SMALLER = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5)
+FILLED = 0.8
+"""The share of a sprite's side that what is drawn is enlarged to."""
 OPAQUE = 3.0
 """How many times weaker than its strongest pixel a drawn sprite may be and still be opaque."""
 FAINT = 0.05
@@ -21,12 +30,57 @@ LIGHT = 0.9
 
 def find_twins(sprites: Float[Tensor, "K D h w"]) -> list[tuple[int, int]]:
     """List the pairs of sprites that look alike when one is shifted over the other."""
-    mask = softclip(sprites[:, -1:])
-    shown = torch.cat([mask * sprites[:, :-1], mask], dim=1)
-    size = (sprites.shape[2], sprites.shape[3])
-    length = shown.flatten(1).norm(dim=1).clamp_min(1e-6)
-    alike = Correlation(shown, size)(shown).flatten(2).amax(2) / (length[:, None] * length)
-    return [(i, j) for i, j in (alike > ALIKE).nonzero().tolist() if i < j]
+    looks = _painted(sprites[:, :-1], softclip(sprites[:, -1:]))
+    return _pairs(_likeness(looks, looks) > ALIKE)
+
+
+def find_turned_twins(sprites: Float[Tensor, "K D h w"]) -> list[tuple[int, int]]:
+    """List the pairs of sprites that look alike when one is shifted, turned and shrunk."""
+    angles = torch.arange(TURNS).to(sprites) * (2 * math.pi / TURNS)
+    ways = torch.cartesian_prod(sprites.new_tensor(SMALLER).log(), angles)
+    window = even_window(float(max(sprites.shape[2:])))
+    own, turned = (seen_in(sprites, some, window) for some in (ways.new_zeros(1, 2), ways))
+    own, turned = (_painted(looks[:, :-1], looks[:, -1:]) for looks in (own, turned))
+    likeness = _likeness(own, turned).unflatten(1, (len(sprites), -1)).amax(2)
+    return _pairs(likeness.maximum(likeness.T) > NEARLY_ALIKE)
+
+
+def _painted(
+    colour: Float[Tensor, "n C h w"], mask: Float[Tensor, "n 1 h w"]
+) -> Float[Tensor, "n D h w"]:
+    return torch.cat([mask * colour, mask], dim=1)
+
+
+def _likeness(
+    some: Float[Tensor, "n D h w"], others: Float[Tensor, "m D h w"]
+) -> Float[Tensor, "n m"]:
+    """Return the correlation of every two, where it is highest."""
+    size = (some.shape[2], some.shape[3])
+    mine, theirs = (looks.flatten(1).norm(dim=1).clamp_min(1e-6) for looks in (some, others))
+    return Correlation(others, size)(some).flatten(2).amax(2) / (mine[:, None] * theirs)
+
+
+def _pairs(alike: Bool[Tensor, "K K"]) -> list[tuple[int, int]]:
+    return [(i, j) for i, j in alike.nonzero().tolist() if i < j]
+
+
+def enlarge(sprites: Float[Tensor, "n D h w"]) -> Float[Tensor, "n D h w"]:
+    """Let what is opaque fill most of each sprite: whoever is resized had better be large."""
+    frames = sprites.new_tensor([_frame(sprite[-1] > 0.5) for sprite in sprites]).view(-1, 2, 3)
+    where = affine_grid(frames, list(sprites.shape), align_corners=False)
+    return grid_sample(sprites, where, padding_mode="border", align_corners=False)
+
+
+def _frame(opaque: Bool[Tensor, "h w"]) -> list[list[float]]:
+    """Return the map to a frame around what is opaque; to all of it, if that is much."""
+    middles, shares = [0.0, 0.0], []
+    for axis in (0, 1) if opaque.any() else ():
+        line = opaque.any(axis).nonzero()[:, 0].tolist()
+        length = opaque.shape[1 - axis]
+        middles[axis] = (line[0] + line[-1] + 1) / length - 1
+        shares.append((line[-1] - line[0] + 1) / length)
+    zoom = min(1.0, max(shares, default=1.0) / FILLED)
+    return [[zoom, 0.0, middles[0]], [0.0, zoom, middles[1]]]
 
 
 def draw_missing(

@@ -10,7 +10,7 @@ from torch import Tensor
 from celstack import CelstackError, Decomposer, Scene, Selector, hookimpl
 from celstack_kit.selectors.backdrop import fit_backdrop
 from celstack_kit.selectors.draft import Draft
-from celstack_kit.selectors.growth import draw_missing, find_twins
+from celstack_kit.selectors.growth import draw_missing, enlarge, find_turned_twins, find_twins
 from celstack_kit.selectors.order import find_order
 from celstack_kit.selectors.placing import Placing, can_place
 from celstack_kit.selectors.search import MOST, Search, Turned, Upright
@@ -96,14 +96,20 @@ class Matching(Selector):
 
     def _search(self, sprites: Float[Tensor, "K D h w"], placing: Placing) -> Search:
         """Choose how to search."""
-        if self.turns == 1 and self.sizes is None:
+        if not self._turns:
             return Upright(sprites, placing, self.refine)
         return Turned(sprites, placing, self.turns, self.sizes or [1.0], self.refine)
 
+    @property
+    def _turns(self) -> bool:
+        """Whether sprites are looked for at angles and in sizes other than their own."""
+        return self.turns > 1 or self.sizes is not None
+
     @torch.no_grad()
     def twins(self, decomposer: Decomposer) -> list[tuple[int, int]]:
-        """List the pairs of sprites that look alike when shifted."""
-        return find_twins(decomposer.sprite_images())
+        """List the pairs of sprites that look alike: shifted, or turned, if that is done."""
+        find = find_turned_twins if self._turns else find_twins
+        return find(decomposer.sprite_images())
 
     @torch.no_grad()
     def missed(
@@ -117,7 +123,8 @@ class Matching(Selector):
         sprites = decomposer.sprite_images()
         size = (sprites.shape[2], sprites.shape[3])
         tints = Placing(decomposer, size).tints
-        return draw_missing(images, scene, decomposer, count, size, tints)
+        drawn = draw_missing(images, scene, decomposer, count, size, tints)
+        return enlarge(drawn) if self._turns else drawn
 
 
 def _sweep(draft: Draft, search: Search, price: float | None, sweeps: int, rank: int) -> Draft:

@@ -1,12 +1,15 @@
 """Sprites that are one too many are noticed, and those that are missing are drawn."""
 
+import math
+
 import pytest
 import torch
 
 from celstack import Decomposer
 from celstack_kit.compositors.ordered import Ordered
 from celstack_kit.prototypes.pixels import Pixels
-from celstack_kit.selectors.growth import find_twins
+from celstack_kit.selectors.bank import seen_in
+from celstack_kit.selectors.growth import enlarge, find_turned_twins, find_twins
 from celstack_kit.selectors.matching import Matching
 from celstack_kit.transforms.color import Color
 from celstack_kit.transforms.position import Position
@@ -75,3 +78,43 @@ def test_nothing_is_drawn_of_images_that_are_explained():
     model.prepare(images)
 
     assert len(model.selector.missed(images, model.explain(images), model, count=2)) == 0
+
+
+def wedge_shape():
+    """Draw a wedge that looks the same in no two directions."""
+    rows, columns = torch.meshgrid(torch.arange(24), torch.arange(24), indexing="ij")
+    return ((columns - 4) * 2 < rows + 16).float() * ((rows > 4) & (columns > 6)).float()
+
+
+def turned(mask, angle, size):
+    """Turn and shrink a mask. What is seen has half the resolution: twice the size is whole."""
+    way = torch.tensor([[math.log(2 * size), angle]])
+    return seen_in(sprites(mask), way, 48)[0, -1]
+
+
+def test_a_turned_and_smaller_copy_is_a_twin_and_another_shape_is_not():
+    wedge, disc = wedge_shape(), torch.zeros(24, 24)
+    rows, columns = torch.meshgrid(torch.arange(24), torch.arange(24), indexing="ij")
+    disc[(rows - 12) ** 2 + (columns - 12) ** 2 < 80] = 1.0
+    copy = turned(wedge, 1.9, 0.8)
+
+    assert find_turned_twins(sprites(wedge, disc, copy)) == [(0, 2)]
+    assert find_twins(sprites(wedge, disc, copy)) == []
+
+
+def test_what_is_drawn_to_be_resized_is_made_large():
+    small = torch.zeros(20, 20)
+    small[2:6, 9:14] = 1.0
+
+    (large,) = enlarge(sprites(small))
+
+    rows, columns = (large[-1] > 0.5).nonzero().unbind(1)
+    assert int(columns.max() - columns.min()) + 1 == 16
+    assert int(rows.max() - rows.min()) + 1 == pytest.approx(13, abs=1)
+    assert float(columns.float().mean()) == pytest.approx(9.5, abs=0.5)
+
+
+def test_nothing_and_what_is_large_already_stay_as_they_are():
+    whole = sprites(torch.ones(20, 20), torch.zeros(20, 20))
+
+    torch.testing.assert_close(enlarge(whole), whole)
