@@ -59,7 +59,7 @@ Object.assign(window.celstack, (() => {
       },
       swap: (session, layer, { sprite }) => {
         session.swap(layer, sprite);
-        return `Object ${layer + 1} is now sprite ${sprite}`;
+        return `Object ${layer + 1} is now ${model.names[sprite]}`;
       },
       colour: (session, layer, { value, gesture }) => session.change((scene) =>
         celstack.recolour(model, scene.layers[layer], fromHex(value, model.channels)),

@@ -43,7 +43,7 @@ Object.assign(window.celstack, (() => {
         "examples", make("img", { src: original, alt: "" }), name || `Example ${number + 1}`,
         () => tell.example(number)));
       this.sprites = model.sprites.map((image, number) => this.choice(
-        "sprites", thumbnail(image, true), `Sprite ${number}`, () => tell.sprite(number)));
+        "sprites", thumbnail(image, true), model.names[number], () => tell.sprite(number)));
       const none = make("span", { class: "editor-none", "aria-hidden": "true" });
       const plain = model.backgrounds.map((image, number) => [
         thumbnail(image, false), `Background ${number}`, number]);
@@ -116,7 +116,7 @@ Object.assign(window.celstack, (() => {
           thumb.image = image;
         }
         const hidden = session.isHidden(layer) ? " (hidden)" : "";
-        text.textContent = `Object ${layer + 1}: sprite ${sprite}${hidden}`;
+        text.textContent = `Object ${layer + 1}: ${this.model.names[sprite]}${hidden}`;
         item.firstChild.setAttribute("aria-pressed", String(layer === session.selected));
         return item;
       });

@@ -166,12 +166,13 @@ def scenes():
 def edited(model, scenes):
     """Collect what an editor needs for random scenes, or given ones, of a model."""
 
-    def collect(made, scene=None, names=None):
+    def collect(made, scene=None, names=None, sprite_names=None):
         scene = scenes(made) if scene is None else scene
         with torch.no_grad():
             originals = made.render(scene).image.clamp(0, 1)
         names = names or [f"example {number}" for number in range(len(scene))]
-        return editor_data(made, scene, originals, names)
+        sprites = sprite_names or [f"sprite {n}" for n in range(made.sprites.count)]
+        return editor_data(made, scene, originals, names, sprites)
 
     return collect
 

@@ -50,12 +50,12 @@ def test_objects_are_listed_from_the_front(editor):
 def test_an_object_is_swapped_for_another_sprite(editor):
     select(editor, 1)
 
-    editor.page.click("button[title='Sprite 2']")
+    editor.page.click("button[title='sprite 2']")
     editor.settle()
 
     assert editor.scene()["layers"][1]["sprite"] == 2
     assert editor.picture()[20, 20].argmax() == 2
-    assert editor.page.get_attribute("button[title='Sprite 2']", "aria-pressed") == "true"
+    assert editor.page.get_attribute("button[title='sprite 2']", "aria-pressed") == "true"
 
 
 def test_an_object_is_hidden_and_shown_again(editor):
