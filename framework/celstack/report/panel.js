@@ -136,8 +136,10 @@ Object.assign(window.celstack, (() => {
       const none = selected === null ? "Select an object first." : "";
       const hidden = none || (session.isHidden(selected) ? "This object is hidden." : "");
       const unless = (ability) => (able[ability] ? hidden : able.why[ability]);
-      const full = session.free() === undefined
-        ? `All ${session.scene.layers.length} layers of this model are taken.` : "";
+      const { length } = session.scene.layers;
+      const full = session.free() !== undefined ? "" : length === 1
+        ? "The only layer of this model is taken."
+        : `All ${length} layers of this model are taken.`;
       const alone = none || (session.objects().length < 2 ? "There is no other object." : "");
       const backdrop = able.backdrop
         ? (session.scene.background === null ? "There is no background." : "")
@@ -159,7 +161,8 @@ Object.assign(window.celstack, (() => {
       };
       why("add", full);
       const cannot = ["move", "scale", "turn", "recolour"].filter((name) => !able[name]);
-      why("selection", cannot.map((name) => able.why[name]).join("\n"));
+      const first = selected === null ? ["Select an object, in the picture or in the list."] : [];
+      why("selection", [...first, ...cannot.map((name) => able.why[name])].join("\n"));
       why("background", able.backdrop ? "" : able.why.backdrop);
     }
 

@@ -226,6 +226,19 @@ def test_the_original_is_shown_instead(editor):
     assert not editor.page.is_visible("[data-part=original]")
 
 
+@pytest.mark.parametrize(
+    "change", [lambda e: e.drag((12, 12), (14, 14)), lambda e: e.press("n", "ArrowRight")]
+)
+def test_who_changes_the_scene_sees_it_and_no_longer_the_original(change, editor):
+    editor.page.focus("[data-part=stage]")
+    editor.do("compare")
+
+    change(editor)
+
+    assert not editor.page.is_visible("[data-part=original]")
+    assert editor.page.get_attribute("[data-do=compare]", "aria-pressed") == "false"
+
+
 def test_what_is_saved_is_what_python_reads_and_renders(made, scenes, edited, drive, tmp_path):
     editor = drive(edited(made, scenes(made, count=1), ["a scene: ☃/1"]))
     editor.page.focus("[data-part=stage]")
