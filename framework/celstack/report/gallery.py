@@ -153,6 +153,12 @@ def show_examples(
     return groups
 
 
+def in_order(scene: Scene) -> bool:
+    """Tell whether later layers hide earlier ones in all images."""
+    layers = scene.occlusion.shape[1]
+    return bool((scene.occlusion == torch.ones(layers, layers).tril(-1)).all())
+
+
 def _take_apart(
     place: int, image: Float[Tensor, "C H W"], explained: Explained, names: Sequence[str]
 ) -> list[Picture]:

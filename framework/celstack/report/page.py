@@ -93,6 +93,7 @@ def make_page(
         split=assembly.evaluation.split,
         charts=_charts(history, names),
         groups=shown.groups,
+        in_order=shown.explained is None or gallery.in_order(shown.explained.scene),
         missing=missing,
         editor=shown.editor,
         editor_assets=editor_assets() if shown.editor else None,
