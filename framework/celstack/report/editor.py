@@ -56,8 +56,9 @@ def editor_data(
 ) -> dict[str, Any] | None:
     """Collect what ``editor.html`` shows; None where there is no scene to edit.
 
-    ``names`` are those of the examples. ``data`` is what JSON can hold, ``code`` the sources of the transforms, each once, and
-    ``missing`` the names of transforms that have none: with these, nothing can be edited.
+    ``names`` are those of the examples. ``data`` is what JSON can hold, ``code`` the sources
+    of the transforms, each once, and ``missing`` the names of transforms that have none: with
+    these, nothing can be edited.
     """
     if len(scene) == 0:
         return None
