@@ -79,9 +79,12 @@ class Explained(NamedTuple):
 def looking(decomposer: Decomposer) -> Iterator[None]:
     """Use a model that may be learning, so that it does not notice."""
     was_training = decomposer.training
+    device = next(decomposer.parameters()).device
     decomposer.eval()
     try:
-        with torch.no_grad(), torch.random.fork_rng():
+        # Of many accelerators only this one is in use, and torch warns of asking all.
+        devices = [device] if device.type == "cuda" else []
+        with torch.no_grad(), torch.random.fork_rng(devices):
             yield
     finally:
         decomposer.train(was_training)
