@@ -2,11 +2,15 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+# Shells start what runs in the background deaf to Ctrl-C, and so is what it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ODD = ("PIP_", "PYTEST", "PYTHON", "COV")
 

@@ -1,6 +1,7 @@
-"""What tests of the core share: a recipe, the catalog, commands, plugins, a server."""
+"""What tests of the core share: a recipe, the catalog, commands, plugins, server, browser."""
 
 import json
+import os
 import shutil
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -26,6 +27,15 @@ stages = [{ steps = 2 }]
 metrics = ["mse"]
 evaluation.images = 16
 """
+OPTIONS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 
 @pytest.fixture(scope="session")
@@ -251,3 +261,20 @@ def fake_run(tmp_path):
         return folder
 
     return make
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium without a window: one for all tests."""
+    found = shutil.which("chromium") or shutil.which("chromium-browser")
+    if found is None:
+        reason = "there is no chromium here (apt-get install chromium)"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=found, args=OPTIONS)
+        yield running
+        running.close()

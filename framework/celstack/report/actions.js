@@ -7,7 +7,7 @@ Object.assign(window.celstack, (() => {
   const STEP = { scale: 1.06, turn: Math.PI / 36, far: 8 };
 
   function makeActions(editor) {
-    const { model, stage, panel } = editor;
+    const { model, stage } = editor;
     const unit = 2 / Math.max(model.height, model.width);
     const to = (layer) => {
       stage.paint(editor.session.scene);
@@ -59,7 +59,7 @@ Object.assign(window.celstack, (() => {
       },
       swap: (session, layer, { sprite }) => {
         session.swap(layer, sprite);
-        return `Object ${layer + 1} is now sprite ${sprite}`;
+        return `Object ${layer + 1} is now ${model.names[sprite]}`;
       },
       colour: (session, layer, { value, gesture }) => session.change((scene) =>
         celstack.recolour(model, scene.layers[layer], fromHex(value, model.channels)),
@@ -75,10 +75,9 @@ Object.assign(window.celstack, (() => {
         return number === null ? "No background" : `Background ${number}`;
       },
       compare: () => {
-        const image = editor.part("original");
-        image.hidden = !image.hidden;
-        panel.control("compare").setAttribute("aria-pressed", String(!image.hidden));
-        return image.hidden ? "The scene as edited" : "The original image";
+        const shown = editor.part("original").hidden;
+        editor.showOriginal(shown);
+        return shown ? "The original image" : "The scene as edited";
       },
       next: (session, layer) => {
         const order = session.objects();

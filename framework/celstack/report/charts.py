@@ -1,4 +1,4 @@
-"""Charts: curves and shares as the coordinates of a drawing, which charts.html draws."""
+"""Charts: curves and shares as the coordinates of a drawing, which parts.html draws."""
 
 from __future__ import annotations
 

@@ -10,6 +10,9 @@
     "]": "clockwise", "[": "anticlockwise", Delete: "delete", Backspace: "delete",
     h: "hide", PageUp: "forward", PageDown: "backward", n: "next", Escape: "none",
   };
+  const DONE = { move: "moved", scale: "is resized", turn: "turned" };
+  /** What leaves the scene as it is, so that the original may go on being shown. */
+  const LOOKS = ["compare", "png", "json", "next", "none"];
 
   class Editor {
     constructor(root, model) {
@@ -52,6 +55,12 @@
       this.say(layer === null ? "Nothing is selected" : `Object ${layer + 1} is selected`);
     }
 
+    /** Show the original image instead of the scene, or no longer. */
+    showOriginal(shown) {
+      this.part("original").hidden = !shown;
+      this.panel.control("compare").setAttribute("aria-pressed", String(shown));
+    }
+
     say(text) {
       this.part("status").textContent = text;
     }
@@ -85,6 +94,9 @@
       this.panel.enable(this.session);
       const why = control?.dataset.reason
         || (name === "swap" && this.session.selected === null ? "Select an object first." : "");
+      if (!why && !LOOKS.includes(name)) {
+        this.showOriginal(false);
+      }
       const said = why || this.actions[name](this.session, this.session.selected, given);
       if (said) {
         this.say(said);
@@ -121,10 +133,11 @@
         able: this.able,
         grab: (pixel) => this.grab(pixel),
         move: (layer, matrix, gesture) => {
+          this.showOriginal(false);
           this.session.place(layer, matrix, { gesture, again: true });
           this.refresh();
         },
-        drop: (kind) => this.say(`Object ${this.session.selected + 1}: ${kind} is done`),
+        drop: (kind) => this.say(`Object ${this.session.selected + 1} ${DONE[kind]}`),
       });
     }
 
@@ -138,7 +151,7 @@
       if (layer !== selected) {
         this.select(layer);
       }
-      return layer === null ? null : { kind: "move", layer };
+      return layer === null || !this.able.move ? null : { kind: "move", layer };
     }
 
     key(event) {

@@ -52,11 +52,13 @@ def editor_data(
     scene: Scene,
     originals: Float[Tensor, "B C H W"],
     names: list[str],
+    sprite_names: list[str],
 ) -> dict[str, Any] | None:
     """Collect what ``editor.html`` shows; None where there is no scene to edit.
 
-    ``data`` is what JSON can hold, ``code`` the sources of the transforms, each once, and
-    ``missing`` the names of transforms that have none: with these, nothing can be edited.
+    ``names`` are those of the examples. ``data`` is what JSON can hold, ``code`` the sources
+    of the transforms, each once, and ``missing`` the names of transforms that have none: with
+    these, nothing can be edited.
     """
     if len(scene) == 0:
         return None
@@ -77,6 +79,7 @@ def editor_data(
         "width": width,
         "channels": decomposer.channels,
         "sprites": pack(decomposer.sprites.images()),
+        "names": sprite_names,
         "backgrounds": pack(backgrounds.images()) if backgrounds is not None else None,
         "chains": {kind: _outline(chain, code) for kind, chain in chains.items()},
         "examples": [

@@ -79,9 +79,12 @@ class Explained(NamedTuple):
 def looking(decomposer: Decomposer) -> Iterator[None]:
     """Use a model that may be learning, so that it does not notice."""
     was_training = decomposer.training
+    device = next(decomposer.parameters()).device
     decomposer.eval()
     try:
-        with torch.no_grad(), torch.random.fork_rng():
+        # Of many accelerators only this one is in use, and torch warns of asking all.
+        devices = [device] if device.type == "cuda" else []
+        with torch.no_grad(), torch.random.fork_rng(devices):
             yield
     finally:
         decomposer.train(was_training)
@@ -151,6 +154,12 @@ def show_examples(
         if cards:
             groups.append(Group(title, cards))
     return groups
+
+
+def in_order(scene: Scene) -> bool:
+    """Tell whether later layers hide earlier ones in all images."""
+    layers = scene.occlusion.shape[1]
+    return bool((scene.occlusion == torch.ones(layers, layers).tril(-1)).all())
 
 
 def _take_apart(

@@ -75,7 +75,7 @@ def make_page(
         shown = Shown(
             gallery.show_examples(*examples, explained, names, texts),
             explained,
-            None if live else _editor(decomposer, explained.scene, *examples),
+            None if live else _editor(decomposer, explained.scene, *examples, names),
         )
     except CelstackError as error:
         missing.append(f"There are no examples on this page, for {error}.")
@@ -93,6 +93,7 @@ def make_page(
         split=assembly.evaluation.split,
         charts=_charts(history, names),
         groups=shown.groups,
+        in_order=shown.explained is None or gallery.in_order(shown.explained.scene),
         missing=missing,
         editor=shown.editor,
         editor_assets=editor_assets() if shown.editor else None,
@@ -134,6 +135,7 @@ def _editor(
     scene: Scene,
     examples: list[Example],
     images: Float[Tensor, "B C H W"],
+    sprite_names: list[str],
 ) -> dict[str, Any] | None:
     names = [f"{example.number} ({example.kind})" for example in examples]
-    return editor_data(decomposer, scene, images, names)
+    return editor_data(decomposer, scene, images, names, sprite_names)

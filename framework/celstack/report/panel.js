@@ -43,7 +43,7 @@ Object.assign(window.celstack, (() => {
         "examples", make("img", { src: original, alt: "" }), name || `Example ${number + 1}`,
         () => tell.example(number)));
       this.sprites = model.sprites.map((image, number) => this.choice(
-        "sprites", thumbnail(image, true), `Sprite ${number}`, () => tell.sprite(number)));
+        "sprites", thumbnail(image, true), model.names[number], () => tell.sprite(number)));
       const none = make("span", { class: "editor-none", "aria-hidden": "true" });
       const plain = model.backgrounds.map((image, number) => [
         thumbnail(image, false), `Background ${number}`, number]);
@@ -116,7 +116,7 @@ Object.assign(window.celstack, (() => {
           thumb.image = image;
         }
         const hidden = session.isHidden(layer) ? " (hidden)" : "";
-        text.textContent = `Object ${layer + 1}: sprite ${sprite}${hidden}`;
+        text.textContent = `Object ${layer + 1}: ${this.model.names[sprite]}${hidden}`;
         item.firstChild.setAttribute("aria-pressed", String(layer === session.selected));
         return item;
       });
@@ -136,8 +136,10 @@ Object.assign(window.celstack, (() => {
       const none = selected === null ? "Select an object first." : "";
       const hidden = none || (session.isHidden(selected) ? "This object is hidden." : "");
       const unless = (ability) => (able[ability] ? hidden : able.why[ability]);
-      const full = session.free() === undefined
-        ? `All ${session.scene.layers.length} layers of this model are taken.` : "";
+      const { length } = session.scene.layers;
+      const full = session.free() !== undefined ? "" : length === 1
+        ? "The only layer of this model is taken."
+        : `All ${length} layers of this model are taken.`;
       const alone = none || (session.objects().length < 2 ? "There is no other object." : "");
       const backdrop = able.backdrop
         ? (session.scene.background === null ? "There is no background." : "")
@@ -159,7 +161,8 @@ Object.assign(window.celstack, (() => {
       };
       why("add", full);
       const cannot = ["move", "scale", "turn", "recolour"].filter((name) => !able[name]);
-      why("selection", cannot.map((name) => able.why[name]).join("\n"));
+      const first = selected === null ? ["Select an object, in the picture or in the list."] : [];
+      why("selection", [...first, ...cannot.map((name) => able.why[name])].join("\n"));
       why("background", able.backdrop ? "" : able.why.backdrop);
     }
 

@@ -135,7 +135,7 @@ Object.assign(window.celstack, (() => {
     /**
      * Listen to pointers. `grab(pixel)` says what a pointer takes hold of: null, or the
      * kind of the gesture and the layer; `move(layer, matrix, gesture)` is told the whole
-     * way since then, `drop(kind)` the end.
+     * way since then, `drop(kind)` its end.
      */
     listen({ grab, move, drop, able }) {
       const pointers = new Map();
@@ -157,7 +157,7 @@ Object.assign(window.celstack, (() => {
         if (held) {
           pointers.set(event.pointerId, { from: pixel, to: pixel });
           this.frame.setPointerCapture(event.pointerId);
-          held = { ...held, centre: this.centre(held.layer), gesture: {} };
+          held = { ...held, centre: this.centre(held.layer), gesture: {}, moved: false };
           pointers.forEach((pointer) => { pointer.from = pointer.to; });
         }
       });
@@ -167,11 +167,14 @@ Object.assign(window.celstack, (() => {
         }
         pointers.get(event.pointerId).to = this.toPixel(event);
         const matrix = this.gestureMatrix(held, [...pointers.values()], able);
+        held.moved = true;
         move(held.layer, matrix, held.gesture);
       });
       const end = (event) => {
         if (pointers.delete(event.pointerId) && pointers.size === 0) {
-          drop(held.kind);
+          if (held.moved) {
+            drop(held.kind);
+          }
           held = null;
         }
       };

@@ -1,7 +1,5 @@
-"""What tests of the scene editor share: a browser, and pages with an editor in them."""
+"""What tests of the scene editor share: pages with an editor in them."""
 
-import os
-import shutil
 from pathlib import Path
 
 import jinja2
@@ -18,15 +16,6 @@ from celstack_kit.predictors.network import Network
 from celstack_kit.prototypes.pixels import Pixels
 from celstack_kit.selectors.greedy import Greedy
 
-OPTIONS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 PAGE = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -36,23 +25,6 @@ PAGE = """<!doctype html>
 {% include "editor.html" %}
 <script>{{ assets.js|safe }}</script>
 """
-
-
-@pytest.fixture(scope="session")
-def browser():
-    """Chromium without a window: one for all tests."""
-    found = shutil.which("chromium") or shutil.which("chromium-browser")
-    if found is None:
-        reason = "there is no chromium here (apt-get install chromium)"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=found, args=OPTIONS)
-        yield running
-        running.close()
 
 
 def spell_page(editor):
@@ -166,12 +138,13 @@ def scenes():
 def edited(model, scenes):
     """Collect what an editor needs for random scenes, or given ones, of a model."""
 
-    def collect(made, scene=None, names=None):
+    def collect(made, scene=None, names=None, sprite_names=None):
         scene = scenes(made) if scene is None else scene
         with torch.no_grad():
             originals = made.render(scene).image.clamp(0, 1)
         names = names or [f"example {number}" for number in range(len(scene))]
-        return editor_data(made, scene, originals, names)
+        sprites = sprite_names or [f"sprite {n}" for n in range(made.sprites.count)]
+        return editor_data(made, scene, originals, names, sprites)
 
     return collect
 

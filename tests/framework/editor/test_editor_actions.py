@@ -50,12 +50,12 @@ def test_objects_are_listed_from_the_front(editor):
 def test_an_object_is_swapped_for_another_sprite(editor):
     select(editor, 1)
 
-    editor.page.click("button[title='Sprite 2']")
+    editor.page.click("button[title='sprite 2']")
     editor.settle()
 
     assert editor.scene()["layers"][1]["sprite"] == 2
     assert editor.picture()[20, 20].argmax() == 2
-    assert editor.page.get_attribute("button[title='Sprite 2']", "aria-pressed") == "true"
+    assert editor.page.get_attribute("button[title='sprite 2']", "aria-pressed") == "true"
 
 
 def test_an_object_is_hidden_and_shown_again(editor):
@@ -224,6 +224,19 @@ def test_the_original_is_shown_instead(editor):
     assert editor.page.is_visible("[data-part=original]")
     editor.do("compare")
     assert not editor.page.is_visible("[data-part=original]")
+
+
+@pytest.mark.parametrize(
+    "change", [lambda e: e.drag((12, 12), (14, 14)), lambda e: e.press("n", "ArrowRight")]
+)
+def test_who_changes_the_scene_sees_it_and_no_longer_the_original(change, editor):
+    editor.page.focus("[data-part=stage]")
+    editor.do("compare")
+
+    change(editor)
+
+    assert not editor.page.is_visible("[data-part=original]")
+    assert editor.page.get_attribute("[data-do=compare]", "aria-pressed") == "false"
 
 
 def test_what_is_saved_is_what_python_reads_and_renders(made, scenes, edited, drive, tmp_path):

@@ -69,7 +69,7 @@ def test_there_is_nothing_to_edit_without_scenes(model, scenes):
     made = model(layer=[Position()])
     scene = scenes(made)[:0]
 
-    assert editor_data(made, scene, torch.zeros(0, 3, 20, 24), []) is None
+    assert editor_data(made, scene, torch.zeros(0, 3, 20, 24), [], []) is None
 
 
 def test_a_page_without_scenes_says_so(open_page):
@@ -131,6 +131,22 @@ def test_hostile_names_are_shown_as_text(model, scenes, edited, open_page):
         said = page.text_content("[data-part=status]")
         assert said == f"{labels[number]}, 3 objects"
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_sprites_have_their_names_here_too_whatever_these_are(model, edited, drive):
+    made = model(layer=[Position()])
+    names = ["a cup", '<b>"', "long " * 100]
+
+    editor = drive(edited(made, sprite_names=names), viewport={"width": 390, "height": 800})
+    editor.page.click("[data-part=objects] button >> nth=0")
+    for number, name in enumerate(names):
+        editor.page.locator("[data-part=sprites] button").nth(number).click()
+        editor.settle()
+        listed = editor.page.locator("[data-part=objects] li").all_text_contents()
+        layer = editor.selected() + 1
+        assert f"Object {layer}: {name}" in listed
+        assert editor.page.text_content("[data-part=status]") == f"Object {layer} is now {name}"
+    assert editor.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_the_editor_asks_nobody_for_anything():

@@ -201,6 +201,32 @@ def test_keys_do_nothing_to_a_page_without_a_selection(one, drive):
     assert editor.scene()["layers"][0]["layer_params"]["similarity"] == [0, 0, 0, 0]
 
 
+def test_a_click_is_read_out_as_one_and_a_drag_as_what_it_does(one, drive):
+    editor = drive(one)
+    editor.click(16, 16)
+    heard = [editor.said()]
+    for start, end in [((12, 16), (13, 16)), ((22, 21), (23, 22)), ((23, 9), (25, 12))]:
+        editor.drag(start, end)
+        heard.append(editor.said())
+
+    assert heard == [
+        "Object 1 is selected",
+        "Object 1 moved",
+        "Object 1 is resized",
+        "Object 1 turned",
+    ]
+
+
+def test_a_drag_of_what_cannot_be_moved_changes_nothing(shapes, at_rest, edited, drive):
+    made = shapes([Color()])
+    editor = drive(edited(made, at_rest(made, [0, EMPTY, EMPTY])))
+
+    editor.drag((12, 12), (17, 9))
+
+    assert editor.said() == "Object 1 is selected"
+    assert editor.page.get_attribute("[data-do=undo]", "aria-disabled") == "true"
+
+
 def test_what_is_done_is_read_out(one, drive):
     editor = drive(one)
     editor.page.focus("[data-part=stage]")

@@ -8,12 +8,13 @@ import tomli_w
 import torch
 from PIL import Image
 
-from celstack import Assembly, Batch, Dataset, Stage
+from celstack import Assembly, Batch, Dataset, Scene, Stage
 from celstack.errors import CelstackError
 from celstack.examples import FOLDER, choose, file_names
 from celstack.finished import read_resolved
 from celstack.openrun import open_run
 from celstack.pictures import to_picture
+from celstack.report.gallery import in_order
 from celstack.report.page import State, make_page
 from celstack.testing.model import PlainSelector, plain_scene
 from celstack.testing.parts import PlainCompositor, PlainPredictor, PlainPrototype
@@ -83,6 +84,26 @@ def test_examples_are_taken_apart(small_page, parsed):
     for title in ("Explained best", "Explained worst", "Chosen at random"):
         assert title in text
     assert "ari " in text
+
+
+def test_later_layers_are_in_front_only_where_they_hide_all_others():
+    scene = Scene(torch.zeros(1, 3).long(), *torch.zeros(2, 1, 3, 0), torch.zeros(1, 3, 3))
+    fixed = torch.ones(3, 3).tril(-1)[None]
+    other = fixed.clone()
+    other[0, 2, 1], other[0, 1, 2] = 0, 1
+
+    assert in_order(scene.evolve(occlusion=fixed))
+    assert not in_order(scene.evolve(occlusion=other))
+
+
+def test_it_says_what_hides_what(small_page, small_run, parsed, monkeypatch):
+    assert "the last layer in front" in parsed(small_page).text
+
+    monkeypatch.setattr("celstack.report.gallery.in_order", lambda scene: False)
+
+    text = parsed(page_of(small_run)).text
+    assert "which of two hides the other, each image says for itself" in text
+    assert "the last layer in front" not in text
 
 
 def test_without_the_data_it_is_made_from_what_the_run_keeps(copied_run, parsed, monkeypatch):
