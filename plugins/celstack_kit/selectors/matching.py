@@ -13,7 +13,7 @@ from celstack_kit.selectors.draft import Draft
 from celstack_kit.selectors.growth import draw_missing, enlarge, find_turned_twins, find_twins
 from celstack_kit.selectors.order import find_order
 from celstack_kit.selectors.placing import Placing, can_place
-from celstack_kit.selectors.search import MOST, Search, Turned, Upright
+from celstack_kit.selectors.search import Search, Turned, Upright
 from celstack_kit.selectors.sweep import explain_again, fill
 
 
@@ -45,7 +45,7 @@ class Matching(Selector):
         sweeps: Annotated[int, Ge(1)] = 2,
         training_sweeps: Annotated[int, Ge(1)] | None = None,
         empty_cost: Annotated[float, Ge(0)] | None = None,
-        starts: Annotated[int, Interval(ge=1, le=MOST)] = 1,
+        starts: Annotated[int, Interval(ge=1, le=3)] = 1,
         turns: Annotated[int, Ge(1)] = 1,
         sizes: list[Annotated[float, Gt(0)]] | None = None,
         refine: Annotated[int, Ge(0)] = 0,
