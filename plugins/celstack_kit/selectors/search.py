@@ -19,6 +19,9 @@ MOST = 3
 NEAR = 0.5
 """What seems to save less than this share of the most is not looked at."""
 
+Present = tuple[Int[Tensor, " n"], Float[Tensor, "n 4"]]
+"""Sprites that are there already, and their poses."""
+
 
 class Choice(NamedTuple):
     """A sprite for a layer of each image, its pose (``placing``) and the gains of its colours.
@@ -39,13 +42,12 @@ class Search(ABC):
     def __call__(
         self,
         around: Around,
-        present: tuple[Int[Tensor, " n"], Float[Tensor, "n 4"]] | None = None,
+        present: Present | None = None,
         rank: int = 0,
     ) -> Choice:
         """Return the best choice for each image; or the next best sprite, by its rank.
 
-        ``present`` are the sprites that are there already and their poses, from where it may
-        be a short way to better ones.
+        From what is ``present``, it may be a short way to something better.
         """
 
 
@@ -59,7 +61,7 @@ class Upright(Search):
     def __call__(
         self,
         around: Around,
-        present: tuple[Int[Tensor, " n"], Float[Tensor, "n 4"]] | None = None,  # noqa: ARG002
+        present: Present | None = None,  # noqa: ARG002
         rank: int = 0,
     ) -> Choice:
         """Look everywhere; what is present is somewhere, too."""
@@ -93,7 +95,7 @@ class Turned(Search):
     def __call__(
         self,
         around: Around,
-        present: tuple[Int[Tensor, " n"], Float[Tensor, "n 4"]] | None = None,
+        present: Present | None = None,
         rank: int = 0,
     ) -> Choice:
         """Follow the best few, and what is present, with half an eye; then the best closely."""
