@@ -18,28 +18,40 @@ from celstack.windows import Windows
 
 
 class Stack:
-    """Layers on canvases, exchanged in sweeps from the first to the last."""
+    """Layers on canvases, exchanged in sweeps from the first to the last.
+
+    ``windows`` says where each layer is, now and whenever it is exchanged.
+    """
 
     def __init__(
-        self, backdrop: Float[Tensor, "B C H W"], occlusion: Float[Tensor, "B L L"]
+        self,
+        backdrop: Float[Tensor, "B C H W"],
+        occlusion: Float[Tensor, "B L L"],
+        windows: Sequence[Windows],
     ) -> None:
         batch, self.layers, _ = occlusion.shape
         # The backdrop is one more layer, the first: opaque, and hidden by all.
-        self.paint = [backdrop]
-        """Colour times alpha of the backdrop, and of every layer up to the last one put."""
-        self.alpha = backdrop.new_zeros(batch, self.layers, *backdrop.shape[2:])
+        self.paint = backdrop.new_empty(batch, self.layers + 1, *backdrop.shape[1:])
+        """Colour times alpha."""
+        self.paint[:, 0] = backdrop
+        self.there = 1
+        """How many of these there are: the backdrop, and layers up to the last one put."""
+        self.alpha: list[Tensor | None] = [None] * self.layers
+        """Masks in their windows; None for a layer that was never put."""
         self.hides = torch.cat([occlusion.new_ones(batch, self.layers, 1), occlusion], dim=2)
-        self.windows: list[Windows | None] = [None] * self.layers
-        """Where each layer is; None for one that was never put."""
+        others = (1 - torch.eye(self.layers, self.layers + 1).roll(1, 1)).to(self.hides)
+        self.weights = torch.stack([others.expand_as(self.hides), self.hides], dim=2)
+        """How much of every layer is in A, and in D, of every other."""
+        self.windows = windows
 
     def of(self, which: Sequence[int]) -> Stack:
         """Return the stacks of some of the images, in this order."""
         chosen = list(which)
-        part = Stack(self.paint[0][chosen], self.hides[chosen, :, 1:])
-        part.paint, part.alpha = [paint[chosen] for paint in self.paint], self.alpha[chosen]
-        part.windows = [
-            None if windows is None else windows.of(chosen) for windows in self.windows
-        ]
+        windows = [mine.of(chosen) for mine in self.windows]
+        part = Stack(self.paint[chosen, 0], self.hides[chosen, :, 1:], windows)
+        part.paint[:, : self.there] = self.paint[chosen, : self.there]
+        part.alpha = [None if alpha is None else alpha[chosen] for alpha in self.alpha]
+        part.there = self.there
         return part
 
     def begin_sweep(self) -> None:
@@ -51,69 +63,63 @@ class Stack:
         """
         self.left_by_earlier = self._all_left()
         self.left_by_later: list[Tensor | None] = [None] * self.layers
+        left = None
         for layer in reversed(range(1, self.layers)):
-            later = self.left_by_later[layer]
-            if self.windows[layer] is not None:
-                later = self._all_left() if later is None else later.clone()
-                self._hide(layer, later)
-            self.left_by_later[layer - 1] = later
+            if self.alpha[layer] is not None:
+                left = self._all_left() if left is None else left
+                self._hide(layer, left)
+            if left is not None:
+                windows = self.windows[layer - 1]
+                mine = windows.cut(left)
+                self.left_by_later[layer - 1] = mine.clone() if windows.are_whole else mine
 
     def around(
-        self, layer: int, windows: Windows
+        self, layer: int
     ) -> tuple[Float[Tensor, "B C h w"], Float[Tensor, "B C h w"], Float[Tensor, "B h w"]]:
         """Return A, D and E of a layer, in its windows."""
-        self._reach(layer)
-        there = len(self.paint)
-        left = windows.cut(self.left_by_earlier[:, :there])
+        windows, there = self.windows[layer], self.there
+        left = self.left_by_earlier[:, : max(there, layer + 2)]
         later = self.left_by_later[layer]
-        if later is not None:
-            left = left * windows.cut(later[:, :there])
-        views = zip(*(windows.views(paint) for paint in self.paint), strict=True)
-        seen = torch.stack([view for image in views for view in image])
-        seen = seen.unflatten(0, (-1, there)).mul_(left[:, :, None])
-        hides = self.hides[:, layer, :there]
-        others = torch.ones_like(hides)
-        others[:, layer + 1] = 0.0
-        both = torch.stack([others, hides], dim=1) @ seen.flatten(2)
-        without, hidden = both.unflatten(2, seen.shape[2:]).unbind(1)
+        left = (
+            windows.cut(left)
+            if later is None
+            else windows.product(left, later[:, : left.shape[1]])
+        )
+        seen = windows.product(self.paint[:, :there], left[:, :there, None])
+        sums = self.weights[:, layer, :, :there] @ seen.flatten(2)
+        without, hidden = sums.unflatten(2, seen.shape[2:]).unbind(1)
         return without, hidden, left[:, layer + 1]
 
     def put(
-        self,
-        layer: int,
-        paint: Float[Tensor, "B C h w"],
-        alpha: Float[Tensor, "B h w"],
-        windows: Windows,
+        self, layer: int, paint: Float[Tensor, "B C h w"], alpha: Float[Tensor, "B h w"]
     ) -> None:
         """Exchange a layer, and go on to those after it in the sweep."""
-        self._reach(layer)
-        if self.windows[layer] not in (None, windows):
-            self.paint[layer + 1].zero_()
-            self.alpha[:, layer] = 0.0
-        self.windows[layer] = windows
-        windows.paste(self.paint[layer + 1], paint)
-        windows.paste(self.alpha[:, layer], alpha)
+        if self.there < layer + 2:
+            self.paint[:, self.there : layer + 2] = 0.0
+            self.there = layer + 2
+        self.windows[layer].paste(self.paint[:, layer + 1], paint)
+        self.alpha[layer] = alpha
         self._hide(layer, self.left_by_earlier)
 
     def set_backdrop(self, backdrop: Float[Tensor, "B C H W"]) -> None:
         """Exchange the backdrop."""
-        self.paint[0] = backdrop
+        self.paint[:, 0] = backdrop
 
     def uncovered(self) -> tuple[Float[Tensor, "B C H W"], Float[Tensor, "B H W"]]:
         """Return the composite of the layers alone, and how much of the backdrop shows."""
         left = self._all_left()
         for layer in range(self.layers):
-            if self.windows[layer] is not None:
+            if self.alpha[layer] is not None:
                 self._hide(layer, left)
-        layers = torch.zeros_like(self.paint[0])
-        for layer, paint in enumerate(self.paint[1:], start=1):
-            layers.addcmul_(left[:, layer, None], paint)
+        layers = torch.zeros_like(self.paint[:, 0])
+        for layer in range(1, self.there):
+            layers.addcmul_(left[:, layer, None], self.paint[:, layer])
         return layers, left[:, 0]
 
     def error(self, images: Float[Tensor, "B C H W"]) -> Float[Tensor, " B"]:
         """Return the summed squared error of the stack as it is."""
         layers, shows = self.uncovered()
-        return (images - layers - shows[:, None] * self.paint[0]).square().sum((1, 2, 3))
+        return (images - layers - shows[:, None] * self.paint[:, 0]).square().sum((1, 2, 3))
 
     def gains(
         self, layer: int, images: Float[Tensor, "B C H W"], candidates: Candidates
@@ -122,29 +128,24 @@ class Stack:
 
         Only pixels of their window can differ between the candidates and an empty layer.
         """
-        without, hidden, left = self.around(layer, candidates.windows)
-        error = without - candidates.windows.cut(images)
+        without, hidden, left = self.around(layer)
+        error = without - self.windows[layer].cut(images)
         # One buffer for A + m (E c - D) - x, because it is as large as all candidates.
         change = torch.addcmul(error[:, None], left[:, None, None], candidates.paint)
         change.addcmul_(hidden[:, None], candidates.alpha[:, :, None], value=-1)
         return _squared(error[:, None]) - _squared(change)
 
-    def _reach(self, layer: int) -> None:
-        """Make room up to a layer; those above the highest ever put are not there yet."""
-        while len(self.paint) <= layer + 1:
-            self.paint.append(torch.zeros_like(self.paint[0]))
-
     def _all_left(self) -> Float[Tensor, "B M H W"]:
-        batch, _, height, width = self.alpha.shape
-        return self.alpha.new_ones(batch, self.layers + 1, height, width)
+        batch, count, _, height, width = self.paint.shape
+        return self.paint.new_ones(batch, count, height, width)
 
     def _hide(self, layer: int, left: Float[Tensor, "B M H W"]) -> None:
         """Take away what one layer hides of every other, which is nothing of itself."""
-        windows = self.windows[layer]
-        assert windows is not None
-        alpha = windows.cut(self.alpha[:, layer])[:, None]
+        alpha = self.alpha[layer]
+        assert alpha is not None
         hides = self.hides[:, layer, :, None, None]
-        windows.multiply(left, torch.addcmul(alpha.new_ones(1), hides, alpha, value=-1))
+        leaves = torch.addcmul(alpha.new_ones(1), hides, alpha[:, None], value=-1)
+        self.windows[layer].multiply(left, leaves)
 
 
 def _squared(values: Float[Tensor, "B K C h w"]) -> Float[Tensor, "B K"]:

@@ -71,6 +71,17 @@ class Windows:
         # Rows of a window lie together in memory: much faster than looking up pixels.
         return torch.stack(self.views(maps, None if which is None else which.tolist()))
 
+    def product(
+        self, maps: Float[Tensor, "n *m H W"], inside: Float[Tensor, "n *k h w"]
+    ) -> Float[Tensor, "n *m h w"]:
+        """Return what is in the windows, multiplied; faster than to cut first."""
+        if self.are_whole:
+            return maps * inside
+        result = maps.new_empty(*maps.shape[:-2], self.height, self.width)
+        for view, factor, out in zip(self.views(maps), inside, result, strict=True):
+            torch.mul(view, factor, out=out)
+        return result
+
     def paste(self, maps: Float[Tensor, "n *m H W"], inside: Float[Tensor, "n *m h w"]) -> None:
         """Write into the windows."""
         for view, values in zip(self.views(maps), inside, strict=True):

@@ -13,6 +13,7 @@ from celstack_kit.compositors.ordered import Ordered
 B, L, C, H, W = 3, 4, 2, 3, 5
 N = H * W
 EVERYWHERE = Windows.whole((H, W), B)
+ALL = [EVERYWHERE] * L
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +31,7 @@ def any_layers():
 
 
 def stacked(layers, backdrop, occlusion, order=range(L)):
-    stack = Stack(backdrop, occlusion)
+    stack = Stack(backdrop, occlusion, ALL)
     stack.begin_sweep()
     for layer in order:
         put(stack, layer, layers)
@@ -39,7 +40,7 @@ def stacked(layers, backdrop, occlusion, order=range(L)):
 
 def put(stack, layer, layers):
     alpha = layers[:, layer, -1]
-    stack.put(layer, layers[:, layer, :-1] * alpha[:, None], alpha, EVERYWHERE)
+    stack.put(layer, layers[:, layer, :-1] * alpha[:, None], alpha)
 
 
 def candidates_of(shown, windows):
@@ -79,13 +80,13 @@ def test_an_exchanged_layer_gives_the_image_that_equation_2_gives(layer, sweeps)
     (layers, backdrop), occlusion = any_layers(), any_occlusion()
     stack = stacked(layers, backdrop, occlusion)
     if sweeps == 1:
-        stack = Stack(backdrop, occlusion)
+        stack = Stack(backdrop, occlusion, ALL)
         layers[:, layer + 1 :] = 0.0
     stack.begin_sweep()
     for earlier in range(layer):
         put(stack, earlier, layers)
 
-    without, hidden, left = stack.around(layer, EVERYWHERE)
+    without, hidden, left = stack.around(layer)
 
     new = torch.rand(B, C + 1, H, W).double()
     alpha, colour = new[:, -1:], new[:, :-1]
@@ -117,16 +118,25 @@ def test_gains_are_differences_of_summed_squared_errors():
 def test_a_window_is_as_good_as_the_canvas_where_nothing_is_outside_it():
     (layers, backdrop), occlusion = any_layers(), any_occlusion()
     images = torch.rand(B, C, H, W).double()
-    stack = stacked(layers, backdrop, occlusion)
-    stack.begin_sweep()
     small = torch.rand(B, 2, C + 1, 2, 3).double()
     window = Windows((H, W), 2, 3, tops=[0, 1, 1], lefts=[2, 0, 1])
     large = window.spread(small.flatten(1, 2)).view(B, 2, C + 1, H, W)
+    layers[:, 0] = large[:, 0]
+    windowed, whole = (
+        Stack(backdrop, occlusion, [window, *ALL[1:]]),
+        Stack(backdrop, occlusion, ALL),
+    )
+    for stack, first in (windowed, small[:, 0]), (whole, large[:, 0]):
+        stack.begin_sweep()
+        stack.put(0, first[:, :-1] * first[:, -1:], first[:, -1])
+        for layer in range(1, L):
+            put(stack, layer, layers)
+        stack.begin_sweep()
 
-    windowed = stack.gains(0, images, candidates_of(small, window))
+    gains = windowed.gains(0, images, candidates_of(small, window))
 
-    whole = stack.gains(0, images, candidates_of(large, EVERYWHERE))
-    torch.testing.assert_close(windowed, whole)
+    torch.testing.assert_close(gains, whole.gains(0, images, candidates_of(large, EVERYWHERE)))
+    torch.testing.assert_close(windowed.error(images), whole.error(images))
 
 
 def test_stacks_of_some_images_go_on_as_they_were():
@@ -154,19 +164,18 @@ def test_the_error_of_a_stack_is_that_of_its_composite():
         torch.testing.assert_close(error[b], expected)
 
 
-@pytest.mark.parametrize("where", [(0, 1), (1, 2)])
-def test_a_layer_that_is_exchanged_leaves_nothing_behind(where):
+def test_a_layer_that_is_exchanged_leaves_nothing_behind():
     (_, backdrop), occlusion = any_layers(), any_occlusion()
-    small = torch.rand(B, C, 2, 3).double(), torch.rand(B, 2, 3).double()
-    again, once = Stack(backdrop, occlusion), Stack(backdrop, occlusion)
+    windows = [Windows((H, W), 2, 3, tops=[0] * B, lefts=[1] * B), *ALL[1:]]
+    again, once = (Stack(backdrop, occlusion, windows) for _ in range(2))
     for stack in (again, once):
         stack.begin_sweep()
-    again.put(0, *small, Windows((H, W), 2, 3, tops=[0] * B, lefts=[1] * B))
+    again.put(0, torch.rand(B, C, 2, 3).double(), torch.rand(B, 2, 3).double())
     again.begin_sweep()
 
     new = torch.rand(B, C, 2, 3).double(), torch.rand(B, 2, 3).double()
     for stack in (again, once):
-        stack.put(0, *new, Windows((H, W), 2, 3, tops=[where[0]] * B, lefts=[where[1]] * B))
+        stack.put(0, *new)
 
     images = torch.rand(B, C, H, W).double()
     torch.testing.assert_close(again.error(images), once.error(images))

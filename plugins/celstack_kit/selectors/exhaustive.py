@@ -91,12 +91,12 @@ def _stacked(
     occlusion: Float[Tensor, "B L L"],
     sprites: tuple[int, ...],
 ) -> Stack:
-    stack = Stack(backdrop, occlusion)
+    stack = Stack(backdrop, occlusion, [mine.windows for mine in candidates])
     stack.begin_sweep()
     for layer, sprite in enumerate(sprites):
         if sprite != EMPTY:
             mine = candidates[layer]
-            stack.put(layer, mine.paint[:, sprite], mine.alpha[:, sprite], mine.windows)
+            stack.put(layer, mine.paint[:, sprite], mine.alpha[:, sprite])
     return stack
 
 

@@ -41,7 +41,7 @@ class Greedy(CandidateSelector):
         batch, layers = len(images), len(candidates)
         sprite = torch.full((batch, layers), EMPTY, device=images.device)
         background = torch.zeros(batch, dtype=torch.int64, device=images.device)
-        stack = Stack(backdrops[:, 0], occlusion)
+        stack = Stack(backdrops[:, 0], occlusion, [mine.windows for mine in candidates])
         moving = torch.arange(batch, device=images.device)
         for _ in range(self.sweeps):
             before = torch.cat([sprite[moving], background[moving, None]], dim=1)
@@ -78,9 +78,9 @@ class Greedy(CandidateSelector):
             if price is not None:
                 filled = saved > price * images[0].numel()
                 best = torch.where(filled, best, EMPTY)
-                alpha = alpha * filled[:, None, None]
-                paint = paint * filled[:, None, None, None]
-            stack.put(layer, paint, alpha, mine.windows)
+                alpha *= filled[:, None, None]
+                paint *= filled[:, None, None, None]
+            stack.put(layer, paint, alpha)
             chosen.append(best)
         return torch.stack(chosen, dim=1)
 
