@@ -11,7 +11,6 @@ from celstack.errors import shown
 from celstack.report.charts import (
     BOTTOM,
     HEIGHT,
-    LEFT,
     RIGHT,
     TOP,
     WIDTH,
@@ -23,11 +22,15 @@ from celstack.report.charts import (
 from celstack.sweep.grid import Axis
 from celstack.sweep.results import LOSS, Results, Series, in_order, is_number
 
+LEFT = 80.0
+"""Room for numbers such as 1.25e-05."""
 FLOOR = HEIGHT - BOTTOM - 14.0
 """Below the ticks of the horizontal axis there is a line for its name."""
 NEAREST = 1 / 16
 """Values nearer to each other than this share of an axis could not be told apart."""
 MARGIN = 0.06
+LEAST = 0.02
+"""Figures that differ by less than this share of them are drawn as if by this much."""
 
 
 class Spot(NamedTuple):
@@ -89,9 +92,11 @@ def draw_plot(results: Results, axis: Axis, measure: str) -> Plot | None:
     shares, even = place([one.value for one in values])
     places = [between(LEFT + 16, WIDTH - RIGHT - 16, share) for share in shares]
     where = {repr(one.value): x for one, x in zip(values, places, strict=True)}
+    several = [colour_of(number) for number in range(1, len(found) + 1)]
+    colours = several if len(found) > 1 else ["var(--accent)"]
     lines = [
-        _line(series, colour_of(number), where, lambda y: up(scale * y), percent)
-        for number, series in enumerate(found, start=1)
+        _line(series, colour, where, lambda y: up(scale * y), percent)
+        for series, colour in zip(found, colours, strict=True)
     ]
     across = [Tick(x, shown(one.value)[:14]) for x, one in zip(places, values, strict=True)]
     ticks = [Tick(up(value), f"{value:g}") for value in round_numbers(low, high)]
@@ -125,11 +130,11 @@ def round_numbers(low: float, high: float) -> list[float]:
 
 
 def _range(low: float, high: float, from_zero: bool) -> tuple[float, float]:
-    """Widen a range a little, and one that is nothing by something."""
+    """Widen a range a little, and one that is nearly nothing so that numbers stay short."""
     if from_zero and low >= 0.0:
-        low = 0.0
-    room = MARGIN * (high - low) or 0.1 * abs(high) or 1.0
-    return (low if from_zero and low == 0.0 else low - room), high + room
+        return 0.0, (1.0 + MARGIN) * high or 1.0
+    room = max(MARGIN * (high - low), (LEAST * abs(high) - (high - low)) / 2) or 1.0
+    return low - room, high + room
 
 
 def _line(

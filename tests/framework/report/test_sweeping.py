@@ -6,8 +6,8 @@ import pytest
 from PIL import Image
 
 from celstack.finished import read_finished
-from celstack.report.charts import LEFT, RIGHT, TOP, WIDTH
-from celstack.report.plots import FLOOR, draw_plot, place, round_numbers
+from celstack.report.charts import RIGHT, TOP, WIDTH
+from celstack.report.plots import FLOOR, LEFT, draw_plot, place, round_numbers
 from celstack.report.sweeping import make_sweep_page
 from celstack.sweep.grid import combine, read_grid
 from celstack.sweep.results import LOSS, Results
@@ -96,10 +96,14 @@ def test_ticks_are_round_numbers_inside(low, high, numbers):
     assert round_numbers(low, high) == numbers
 
 
-def test_equal_figures_have_a_plot_too(results):
-    plot = plot_of(results(["selector.sweeps=1,2"], [1.0, 1.0]), "ari")
+@pytest.mark.parametrize("losses", [[1.0, 1.0], [0.5, 0.5], [0.0, 0.0], [0.5, 0.499999]])
+@pytest.mark.parametrize("measure", ["ari", LOSS])
+def test_figures_that_hardly_differ_have_a_plot_too(results, losses, measure):
+    plot = plot_of(results(["selector.sweeps=1,2"], losses), measure)
 
     assert all(TOP <= spot.y <= FLOOR for spot in plot.lines[0].spots)
+    assert len(plot.up) >= 2
+    assert all(len(tick.text) <= 6 for tick in plot.up)
 
 
 def test_the_page_shows_plots_table_sprites_and_failures(results, parsed):
