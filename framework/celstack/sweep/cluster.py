@@ -115,4 +115,4 @@ def _submit(executor: AutoExecutor, folders: Sequence[Path], device: str) -> lis
 def _command(folder: Path, device: str) -> list[str]:
     """Return the command that begins a run, or goes on with it."""
     options = ["--quiet", "--device", device, "--resume", str(folder.resolve())]
-    return [sys.executable, "-c", CODE, *options]
+    return [sys.executable, "-P", "-c", CODE, *options]

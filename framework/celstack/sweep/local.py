@@ -82,7 +82,8 @@ def _start(number: int, folder: Path, device: str, environment: dict[str, str]) 
     complaints = TemporaryFile()  # noqa: SIM115
     options = ["--quiet", "--device", device, "--resume", str(folder)]
     process = subprocess.Popen(  # noqa: S603
-        [sys.executable, "-m", "celstack.sweep.watched", *options],
+        # -P: a torch.py that happens to lie here is nobody's torch.
+        [sys.executable, "-P", "-m", "celstack.sweep.watched", *options],
         # As long as the other end of this is open, the sweep goes on.
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,

@@ -23,7 +23,7 @@ def started(monkeypatch):
     start = subprocess.Popen
 
     def noting(*arguments, **options):
-        if "env" in options:
+        if "celstack.sweep.watched" in arguments[0]:
             environments.append(options["env"])
         return start(*arguments, **options)
 
@@ -50,8 +50,11 @@ def sweep(command, small, tmp_path):
 
 
 def test_a_sweep_leaves_runs_table_and_page_and_goes_on_when_the_grid_grows(
-    sweep, started, monkeypatch
+    sweep, started, monkeypatch, tmp_path
 ):
+    # Whatever lies where the user is, is not imported.
+    (tmp_path / "torch.py").write_text("raise SystemExit(99)")
+    monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr(local, "count_cores", lambda: 5)
 
