@@ -131,8 +131,8 @@ def round_numbers(low: float, high: float) -> list[float]:
 
 def _range(low: float, high: float, from_zero: bool) -> tuple[float, float]:
     """Widen a range a little, and one that is nearly nothing so that numbers stay short."""
-    if from_zero and low >= 0.0:
-        return 0.0, (1.0 + MARGIN) * high or 1.0
+    if from_zero:
+        low, high = min(0.0, low), high or 1.0
     room = max(MARGIN * (high - low), (LEAST * abs(high) - (high - low)) / 2) or 1.0
     return low - room, high + room
 
