@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how many runs go on at a time, sharing the cores (1; on a cluster, all)",
     )
     parser.add_argument(
-        "--out", metavar="DIR", help=f"the sweep's folder ({OUT}/sweep-PATH-PATH...)"
+        "--out", metavar="DIR", help=f"the sweep's folder ({OUT}/sweep-RECIPE-PATH...)"
     )
     parser.add_argument(
         "--device", default="auto", help="auto, cpu, cuda, cuda:1, mps ... (auto: the best)"
@@ -76,7 +76,8 @@ def main(arguments: argparse.Namespace) -> None:
     from celstack.sweep.conduct import check_here, check_parts, conduct
     from celstack.sweep.local import run_here
 
-    folder = Path(arguments.out) if arguments.out else default_folder(Path(OUT), plan.axes)
+    usual = default_folder(Path(OUT), plan.runs[0].resolved.name, plan.axes)
+    folder = Path(arguments.out) if arguments.out else usual
     assemblies = check_parts(plan, catalog)
     device = arguments.device
     steps: list[int | None] = [None] * len(plan.runs)

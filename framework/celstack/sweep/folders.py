@@ -19,9 +19,9 @@ LONGEST = 100
 """No name of a folder gets longer than about this."""
 
 
-def default_folder(runs: Path, axes: Sequence[Axis]) -> Path:
-    """Name the folder of a sweep after what varies: ``runs/sweep-sprites.count-seed``."""
-    name = "-".join(["sweep", *(axis.path for axis in axes)])
+def default_folder(runs: Path, recipe: str, axes: Sequence[Axis]) -> Path:
+    """Name a sweep's folder after recipe and grid: ``runs/sweep-smoke-sprites.count-seed``."""
+    name = "-".join(["sweep", recipe, *(axis.path for axis in axes)])
     return runs / re.sub(r"[^\w.-]", "_", name)[:LONGEST]
 
 

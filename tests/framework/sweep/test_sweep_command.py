@@ -209,7 +209,7 @@ def test_a_name_of_its_own_for_what_varies(command, small, tmp_path, monkeypatch
 
     assert answer.code == 1
     (folder,) = (tmp_path / "runs").iterdir()
-    assert folder.name == "sweep-transforms.layer_0_.use"
+    assert folder.name == "sweep-my-transforms.layer_0_.use"
     assert answer.complaint.startswith(
         "celstack: transforms.layer[0].use = 'color': failed: no\n"
     )
