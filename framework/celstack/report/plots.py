@@ -122,7 +122,7 @@ def place(values: Sequence[Any]) -> tuple[list[float], bool]:
 
 def round_numbers(low: float, high: float) -> list[float]:
     """Return some round numbers from low to high."""
-    rough = (high - low) / 4
+    rough = (high - low) / 5
     size = 10.0 ** math.floor(math.log10(rough))
     step = next(size * n for n in (1, 2, 2.5, 5, 10) if size * n >= rough)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)

@@ -88,8 +88,8 @@ def test_values_stand_where_they_are_unless_that_would_be_too_near(values, place
 @pytest.mark.parametrize(
     ("low", "high", "numbers"),
     [
-        (0.0, 1.0, [0.0, 0.25, 0.5, 0.75, 1.0]),
-        (-1.0, 9.0, [0.0, 2.5, 5.0, 7.5]),
+        (0.0, 1.0, [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]),
+        (-1.0, 9.0, [0.0, 2.0, 4.0, 6.0, 8.0]),
         (99.5, 100.1, [99.6, 99.8, 100.0]),
     ],
 )
