@@ -1,6 +1,8 @@
 """What the README shows, works."""
 
 import re
+import shlex
+from argparse import ArgumentParser
 from pathlib import Path
 
 import pytest
@@ -9,8 +11,10 @@ import torch
 import celstack
 from celstack.assemble import assemble
 from celstack.catalog import Catalog
+from celstack.commands import sweep
 from celstack.recipe import read_recipe
 from celstack.resolve import resolve
+from celstack.sweep.plan import make_plan
 
 README_FILE = Path(__file__).parent.parent / "README.md"
 README = README_FILE.read_text()
@@ -46,6 +50,15 @@ def test_the_python_assembly_is_the_same_run_as_the_recipe():
     assert in_python.scores == pytest.approx({"mse": in_toml.scores["mse"]}, rel=0, abs=0)
     for name, value in in_toml.decomposer.state_dict().items():
         assert torch.equal(value, in_python.decomposer.state_dict()[name]), name
+
+
+@pytest.mark.parametrize("line", re.findall(r"^    celstack sweep (.+)$", README, re.MULTILINE))
+def test_every_sweep_it_shows_can_be_planned(line):
+    parser = ArgumentParser()
+    sweep.add_arguments(parser)
+    said = parser.parse_args(shlex.split(line))
+
+    assert len(make_plan(said.recipe, said.set, said.grid, Catalog()).runs) > 2
 
 
 def test_the_python_assembly_takes_about_fifteen_lines():

@@ -17,6 +17,7 @@ COMMANDS = {
     "check": "find the mistakes of a recipe without running it",
     "data": "list what datasets have and need, and fetch published files",
     "evaluate": "score a run again, from its folder alone",
+    "sweep": "run a recipe with every combination of some options, and compare",
     "table": "set finished runs side by side with published figures",
     "report": "write the page of a run again, from its folder alone",
     "compare": "set several runs side by side in one page",

@@ -19,35 +19,46 @@ class Override(NamedTuple):
 
     keys: list[str | int]
     value: Any
+    option: str = "--set"
+    """How the user said it, for messages."""
+
+    @property
+    def path(self) -> str:
+        """Spell the place, as in ``transforms.layer[0].use``."""
+        return _spell(self.keys)
 
 
-def override(table: Table, texts: Iterable[str]) -> None:
+def override(table: Table, changes: Iterable[str | Override]) -> None:
     """Change a table in place, as ``path=value`` texts say; their order does not matter."""
-    overrides = [_parse(text) for text in texts]
+    overrides = [parse(one) if isinstance(one, str) else one for one in changes]
     # Whole tables come before what is in them, and a new 'use' starts its table afresh.
-    for keys, value in sorted(overrides, key=lambda o: (len(o.keys), o.keys[-1] != "use")):
-        _change(table, keys, value)
+    for one in sorted(overrides, key=lambda o: (len(o.keys), o.keys[-1] != "use")):
+        _change(table, one)
     if too_deep(table):
         raise CelstackError(f"--set: makes tables more than {DEEPEST} deep")
 
 
-def _parse(text: str) -> Override:
+def parse(text: str, option: str = "--set") -> Override:
+    """Read ``path=value``, or say what is wrong with it."""
     path, equals, value = text.partition("=")
     if not equals or not PATH.fullmatch(path):
         raise CelstackError(
-            f"--set {text}: write path=value, as in selector.sweeps=3 "
+            f"{option} {text}: write path=value, as in selector.sweeps=3 "
             "or transforms.layer[0].use=color"
         )
     if path.strip() == "extends":
-        raise CelstackError(f"--set {text}: what a recipe extends cannot be changed from here")
+        raise CelstackError(
+            f"{option} {text}: what a recipe extends cannot be changed from here"
+        )
     # An index of ten digits is no index of anything.
     keys = [int(p) if p.isdigit() and len(p) < 10 else p for p in PIECE.findall(path)]
     if len(keys) > DEEPEST:
-        raise CelstackError(f"--set {path[:20]}...: more than {DEEPEST} tables deep")
-    return Override(keys, _parse_value(text, value.strip()))
+        raise CelstackError(f"{option} {path[:20]}...: more than {DEEPEST} tables deep")
+    return Override(keys, parse_value(value.strip(), f"{option} {text}"), option)
 
 
-def _parse_value(text: str, value: str) -> Any:
+def parse_value(value: str, said: str) -> Any:
+    """Read a value of TOML, or a bare word; else complain of what was ``said``."""
     try:
         parsed = tomllib.loads(f"value = {value}")
         if set(parsed) == {"value"}:
@@ -57,34 +68,35 @@ def _parse_value(text: str, value: str) -> Any:
     # A bare word is a string: nobody wants to quote quotes for the shell.
     if value and value[0] not in "[{\"'" and "\n" not in value:
         return value
-    raise CelstackError(f"--set {text}: what follows '=' is not a value of TOML")
+    raise CelstackError(f"{said}: what follows '=' is not a value of TOML")
 
 
-def _change(table: Table, keys: list[str | int], value: Any) -> None:
+def _change(table: Table, change: Override) -> None:
     at: Any = table
+    keys, value, option = change
     for depth in range(1, len(keys)):
-        at = _step_into(at, keys[:depth])
+        at = _step_into(at, keys[:depth], option)
     last = keys[-1]
     if isinstance(at, dict) and isinstance(last, str):
         merged = merge(at, {last: value})
         at.clear()
         at.update(merged)
     else:
-        _step_into(at, keys)
+        _step_into(at, keys, option)
         at[last] = value
 
 
-def _step_into(at: Any, keys: list[str | int]) -> Any:
+def _step_into(at: Any, keys: list[str | int], option: str) -> Any:
     key, above = keys[-1], keys[:-1]
     if isinstance(at, dict) and isinstance(key, str):
         at.setdefault(key, {})
     elif not isinstance(at, list) or not isinstance(key, int):
         needed = "list" if isinstance(key, int) else "table"
         what = _spell(above) or "the recipe"
-        raise CelstackError(f"--set {_spell(keys)}: {what} is not a {needed}")
+        raise CelstackError(f"{option} {_spell(keys)}: {what} is not a {needed}")
     elif key >= len(at):
         raise CelstackError(
-            f"--set {_spell(keys)}: {_spell(above)} has only {len(at)} items, counted from 0"
+            f"{option} {_spell(keys)}: {_spell(above)} has only {len(at)} items, counted from 0"
         )
     if isinstance(at[key], str):
         at[key] = as_table(at[key])

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from celstack.errors import CelstackError, did_you_mean, shown
-from celstack.overrides import override
+from celstack.overrides import Override, override
 from celstack.tables import DEEPEST, Table, merge, too_deep
 
 
@@ -63,7 +63,7 @@ def _look_in(folders: Iterable[Path], name: str) -> Path | None:
     return None
 
 
-def read_recipe(name: str, overrides: Iterable[str] = ()) -> Recipe:
+def read_recipe(name: str, overrides: Iterable[str | Override] = ()) -> Recipe:
     """Read a recipe by name, with what it extends, and apply ``path=value`` overrides."""
     path = find_recipe(name)
     table = _read_extended(path, ())

@@ -51,20 +51,25 @@ def tell(folder: Path, scores: dict[str, float], quiet: bool) -> None:
         say(f"look at {folder / 'examples.png'}: inputs, reconstructions, layers")
 
 
-def _prepare(resolved: ResolvedRecipe, catalog: Catalog, device: str, quiet: bool) -> Assembly:
-    """Put the parts together; what is not there must not leave a folder behind."""
-    from celstack.assemble import assemble
-    from celstack.device import find_device
+def look_for_images(assembly: Assembly) -> None:
+    """Look for all images that a run needs, or make them: not only once it has learned."""
     from celstack.errors import RunFailedError
 
-    assembly = assemble(resolved, catalog)
-    find_device(device)
     try:
-        # All images that the run needs are looked for, or made: not only once it has learned.
         for split in ("train", assembly.evaluation.split):
             assembly.dataset.count(split)
     except OSError as error:
         raise RunFailedError(f"{assembly.dataset.name}: no images: {_say(error)}") from error
+
+
+def _prepare(resolved: ResolvedRecipe, catalog: Catalog, device: str, quiet: bool) -> Assembly:
+    """Put the parts together; what is not there must not leave a folder behind."""
+    from celstack.assemble import assemble
+    from celstack.device import find_device
+
+    assembly = assemble(resolved, catalog)
+    find_device(device)
+    look_for_images(assembly)
     if quiet:
         loud = [observer for observer in assembly.observers if observer.terminal]
         for observer in loud:

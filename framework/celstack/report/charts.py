@@ -74,11 +74,11 @@ def draw_curves(
     low, high = middle - half, middle + half
 
     def up(value: float) -> float:
-        return _between(HEIGHT - BOTTOM, TOP, (math.log10(value) - low) / (high - low))
+        return between(HEIGHT - BOTTOM, TOP, (math.log10(value) - low) / (high - low))
 
     shapes = [
         Shape(
-            _path([(_x(p.step, last), up(p.value)) for p in curve.points]),
+            path([(_x(p.step, last), up(p.value)) for p in curve.points]),
             curve.colour,
             curve.name,
         )
@@ -105,11 +105,11 @@ def draw_shares(
         # The first steps were not counted: they are drawn like those after them.
         outline = [(0, edge[0][1]), *edge, *reversed(back), (0, back[0][1])]
         points = [
-            (_x(step, last), _between(HEIGHT - BOTTOM, TOP, value)) for step, value in outline
+            (_x(step, last), between(HEIGHT - BOTTOM, TOP, value)) for step, value in outline
         ]
-        shapes.append(Shape(_path(points), colour_of(number + 1), name))
+        shapes.append(Shape(path(points), colour_of(number + 1), name))
         below = above
-    ticks = [Tick(_between(HEIGHT - BOTTOM, TOP, n / 4), f"{25 * n}%") for n in range(5)]
+    ticks = [Tick(between(HEIGHT - BOTTOM, TOP, n / 4), f"{25 * n}%") for n in range(5)]
     return _chart(label, shapes, True, last, ticks, stages, ())
 
 
@@ -134,14 +134,16 @@ def _chart(
 
 
 def _x(step: int, last: int) -> float:
-    return _between(LEFT, WIDTH - RIGHT, step / max(1, last))
+    return between(LEFT, WIDTH - RIGHT, step / max(1, last))
 
 
-def _between(start: float, end: float, share: float) -> float:
+def between(start: float, end: float, share: float) -> float:
+    """Return the place that is so much of the way from start to end."""
     return round(start + share * (end - start), 1)
 
 
-def _path(points: Sequence[tuple[float, float]]) -> str:
+def path(points: Sequence[tuple[float, float]]) -> str:
+    """Spell points as a drawing does."""
     return " ".join(f"{x:g},{y:g}" for x, y in points)
 
 
