@@ -49,8 +49,13 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def one_line(error: BaseException) -> str:
     """Tell an exception of somebody else's code in one line."""
-    text = " ".join(str(error).split())
+    text = printable(" ".join(str(error).split()))
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def printable(text: str) -> str:
+    """Spell out what terminals would obey instead of showing it."""
+    return "".join(x if x.isprintable() else repr(x)[1:-1] for x in text)
 
 
 def shown(value: Any) -> str:

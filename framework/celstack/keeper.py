@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from celstack.checkpoint import check_onward, pack, read_checkpoint, unpack
-from celstack.errors import RunFailedError
+from celstack.errors import RunFailedError, printable
 from celstack.interruption import uninterrupted
 from celstack.model import Decomposer
 from celstack.objective import Loss
@@ -60,7 +60,9 @@ class Keeper:
         self.step = self.saved = state["step"]
         here = str(torch.__version__)
         if state["torch"] != here:
-            text = f"{path}: was made with torch {state['torch']}, and this is {here}"
+            text = (
+                f"{path}: was made with torch {printable(state['torch'])}, and this is {here}"
+            )
             said = f"celstack: warning: {text}: the run goes on, but not to the last bit"
             print(said, file=sys.stderr)  # noqa: T201
 
