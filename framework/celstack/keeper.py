@@ -44,6 +44,8 @@ class Keeper:
         self.stage = 1
         self.saved = 0
         self.whole = True
+        # Clocks are set forth and back; between two lines of a log, time only passes.
+        self.clock = time.time() - time.monotonic()
         self.pending: list[tuple[int, str, Loss]] = []
 
     def resume(self) -> None:
@@ -99,7 +101,9 @@ class Keeper:
     def log(self, **fields: Any) -> None:
         """Write a line about this step, and when it was."""
         if self.directory:
-            self.directory.log(step=self.step, time=round(time.time(), 3), **fields)
+            self.directory.log(
+                step=self.step, time=round(self.clock + time.monotonic(), 3), **fields
+            )
 
     def log_usage(self, scene: Scene) -> None:
         """Log, every so many steps, how often the last one used each sprite."""
@@ -128,6 +132,7 @@ class Keeper:
 
     def save_if_sound(self) -> None:
         """Write a checkpoint when a run is stopped, unless that would spoil the last one."""
-        with suppress(RunFailedError, OSError):
+        # Something ended the run already, and that is what is told.
+        with suppress(RunFailedError, OSError, MemoryError, RuntimeError):
             if self.whole and self.step > self.saved:
                 self.save()

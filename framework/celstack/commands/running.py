@@ -56,6 +56,7 @@ def _prepare(resolved: ResolvedRecipe, catalog: Catalog, device: str, quiet: boo
     from celstack.assemble import assemble
     from celstack.device import find_device
     from celstack.errors import RunFailedError
+    from celstack.mishaps import say
 
     assembly = assemble(resolved, catalog)
     find_device(device)
@@ -64,7 +65,7 @@ def _prepare(resolved: ResolvedRecipe, catalog: Catalog, device: str, quiet: boo
         for split in ("train", assembly.evaluation.split):
             assembly.dataset.count(split)
     except OSError as error:
-        raise RunFailedError(f"{assembly.dataset.name}: no images: {_say(error)}") from error
+        raise RunFailedError(f"{assembly.dataset.name}: no images: {say(error)}") from error
     if quiet:
         loud = [observer for observer in assembly.observers if observer.terminal]
         for observer in loud:
@@ -76,24 +77,33 @@ def _run(
     assembly: Assembly, directory: RunDirectory, device: str, new: ResolvedRecipe | None
 ) -> tuple[Path, dict[str, float]]:
     """Run in a folder, of which a new one first gets its recipe."""
-    from celstack.errors import RunFailedError
+    from celstack.errors import MishapError
+    from celstack.interruption import Terminated, heeding_termination
+    from celstack.mishaps import as_mishap
     from celstack.train import run
 
     folder = directory.folder
     try:
-        if new is not None:
-            directory.save_recipe(new)
-        return folder, run(assembly, directory, device, new is None).scores
+        with heeding_termination():
+            if new is not None:
+                directory.save_recipe(new)
+            return folder, run(assembly, directory, device, new is None).scores
+    except Terminated:
+        raise Terminated(f"stopped by SIGTERM; {_way_on(folder, device)}") from None
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"interrupted; {_way_on(folder, device)}") from None
-    except OSError as error:
-        raise RunFailedError(
-            f"the run in {folder} failed: {_say(error)}; {_way_on(folder, device)}"
-        ) from error
+    except (OSError, EOFError, MemoryError, RuntimeError, MishapError) as error:
+        told = as_mishap(error, assembly)
+        if told is None:
+            raise  # a fault of ours, or of a plugin's
+        text = f"the run in {folder} failed: {told}; {_way_on(folder, device)}"
+        raise MishapError(text) from error
 
 
 def _way_on(folder: Path, device: str) -> str:
     """Say what is kept, and the command that goes on with it."""
+    if not folder.is_dir():
+        return "the folder is gone, and what was learned with it"
     if not (folder / "resolved.toml").is_file():
         return "nothing was learned yet"
     kept = (folder / "checkpoint.pt").is_file()
@@ -103,10 +113,3 @@ def _way_on(folder: Path, device: str) -> str:
     if kept:
         return f"what was learned is kept, and this goes on: {command}"
     return f"nothing was learned yet, and this starts again: {command}"
-
-
-def _say(error: OSError) -> str:
-    from celstack.errors import one_line
-
-    reason = error.strerror or one_line(error)
-    return f"{error.filename}: {reason}" if error.filename else reason

@@ -17,9 +17,11 @@ HEADER = 128
 CHUNK = 2**20
 MATRIX, COMPRESSED = 14, 15
 FLAGS, DIMENSIONS, NAME = 6, 5, 1
-NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8"}
+NUMBERS = dict(zip(range(1, 8), ("i1", "u1", "i2", "u2", "i4", "u4", "f4"), strict=True))
+NUMBERS |= {9: "f8", 12: "i8", 13: "u8"}
 """How numbers are stored, by the type of an element ..."""
-CLASSES = {6: "f8", 7: "f4", 8: "i1", 9: "u1", 10: "i2", 11: "u2", 12: "i4", 13: "u4"}
+CLASSES = ("f8", "f4", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")
+FIRST_CLASS = 6
 """... and what they are, by the class of an array; small ones may be stored as smaller."""
 COMPLEX = 8
 DENSEST = 1100
@@ -29,7 +31,10 @@ DEEPEST = 8
 
 
 def read_arrays(path: Path, names: Container[str]) -> dict[str, NDArray[np.generic]]:
-    """Return the arrays of numbers that have these names, or raise ValueError or OSError."""
+    """Return the arrays of real numbers that have these names.
+
+    A file that is damaged raises ValueError or OSError.
+    """
     with path.open("rb") as file:
         header, size = file.read(HEADER), path.stat().st_size
         # The last two bytes are MI, and tell by their order which byte comes first.
@@ -93,9 +98,9 @@ def _read_matrix(
         return {}
     if len(flags) != 2 or not 1 <= len(dimensions) <= DEEPEST or (dimensions < 0).any():
         raise ValueError(f"{name} has no sound size")
-    wanted = CLASSES.get(int(flags[0]) & 255)
-    if wanted is None or int(flags[0]) >> 8 & COMPLEX:
-        raise ValueError(f"{name} is no array of real numbers")
+    number = (int(flags[0]) & 255) - FIRST_CLASS
+    if not 0 <= number < len(CLASSES) or int(flags[0]) >> 8 & COMPLEX:
+        return {}
     kind, size, data = _tag(stream, order)
     stored = np.dtype(f"{order}{NUMBERS.get(kind, 'V0')}")
     shape = [int(count) for count in dimensions]
@@ -104,7 +109,7 @@ def _read_matrix(
     if not stored.itemsize or size != count * stored.itemsize or size > length:
         raise ValueError(f"{name} is {shape}, which are not {size} bytes")
     numbers = np.frombuffer(data[:size] if data else _filled(stream, size), stored)
-    return {name: numbers.reshape(shape, order="F").astype(wanted, copy=False)}
+    return {name: numbers.reshape(shape, order="F").astype(CLASSES[number], copy=False)}
 
 
 def _small(stream: BinaryIO | _Unpacked, order: str, wanted: int, length: int) -> bytes:

@@ -12,6 +12,7 @@ TABLE = {
     "doubles": np.linspace(-1, 1, 6).reshape(3, 2),
     "whole": np.array([[1.0, 10.0]]),
     "signed": np.array([[-3, 300]], np.int16),
+    "long": np.array([[-(2**40)]], np.int64),
     "single": np.array([[0.5]], np.float32),
     "none": np.zeros((0, 3), np.int32),
 }
@@ -39,23 +40,21 @@ def test_only_what_is_asked_for_is_read(path):
     assert list(read_arrays(path, ["one"])) == ["one"]
 
 
-def test_what_is_no_number_is_refused_by_name(path):
-    with pytest.raises(ValueError, match="text is no array of real numbers"):
-        read_arrays(path, ["text"])
+def test_what_is_no_number_is_left_out(path):
+    assert read_arrays(path, ["text"]) == {}
 
 
-def test_complex_numbers_are_refused(tmp_path):
+def test_complex_numbers_are_left_out(tmp_path):
     savemat(tmp_path / "arrays.mat", {"z": np.array([[1j]])})
 
-    with pytest.raises(ValueError, match="z is no array of real numbers"):
-        read_arrays(tmp_path / "arrays.mat", ["z"])
+    assert read_arrays(tmp_path / "arrays.mat", ["z"]) == {}
 
 
 @pytest.mark.parametrize("length", [0, 100, HEADER + 4, HEADER + 40])
 def test_a_file_that_is_cut_off_is_refused(length, path):
     path.write_bytes(path.read_bytes()[:length])
 
-    with pytest.raises(ValueError, match="no MATLAB file|too soon|ends before"):
+    with pytest.raises(ValueError, match=r"no MATLAB file|too soon|ends before"):
         read_arrays(path, TABLE)
 
 
