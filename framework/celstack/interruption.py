@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+AT_ONCE = "interrupted twice"
+"""Why a run stops whose user does not wait: nothing that takes long should be begun."""
 Handler = Callable[[int, FrameType | None], object]
 
 
@@ -46,6 +48,8 @@ def uninterrupted() -> Iterator[None]:
 
     def wait(number: int, frame: FrameType | None) -> None:
         waiting.append((number, frame))
+        if len(waiting) > 1 and before[number] is signal.default_int_handler:
+            raise KeyboardInterrupt(AT_ONCE)
         if len(waiting) > 1:
             before[number](number, frame)
 
