@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
-from zipfile import ZipFile
+from zipfile import ZIP_STORED, ZipFile
 
 import torch
 from torch import Tensor
 
-from celstack.errors import CelstackError, one_line, shown
+from celstack.errors import CelstackError, one_line, printable, shown, spelt
+from celstack.fitting import fitted_moments, misfit, odd_weight
 from celstack.model import Decomposer
 
 KEYS = {
@@ -38,6 +40,8 @@ FREE = {
     "training.checkpoint_every",
 }
 """What may change while a run is at rest, because nothing that it learns depends on it."""
+SPELLING = re.compile(r"[0-9][0-9A-Za-z.+-]{0,40}")
+"""What versions look like."""
 
 
 def pack(
@@ -79,7 +83,9 @@ def unpack(
     load_weights(decomposer, state["model"], folder)
     decomposer.sprites_frozen = state["sprites_frozen"]
     try:
-        optimizer.load_state_dict(state["optimizer"])
+        optimizer.load_state_dict(fitted_moments(optimizer, state["optimizer"]))
+        if text := misfit(state["usage"], usage):
+            raise ValueError(f"usage is {text}")
         usage.copy_(state["usage"])
         _set_random_state(state["random"], next(decomposer.parameters()).device)
     except (ValueError, RuntimeError, LookupError, TypeError) as error:
@@ -95,9 +101,14 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         raise CelstackError(f"{path}: is missing: nothing was learned in this run yet")
     try:
         with ZipFile(path) as archive:
+            # Torch packs nothing; what is packed could unpack to any size.
+            if any(member.compress_type != ZIP_STORED for member in archive.infolist()):
+                raise CelstackError(f"{path}: is damaged: something in it is compressed")
             spoilt = archive.testzip()
         if spoilt is not None:
-            raise CelstackError(f"{path}: is damaged: {spoilt} is not what was written")
+            raise CelstackError(
+                f"{path}: is damaged: {printable(spoilt)} is not what was written"
+            )
         state = torch.load(path, map_location="cpu", weights_only=True)
     except CelstackError:
         raise
@@ -109,9 +120,13 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         raise CelstackError(f"{path}: is damaged: {one_line(error)[:200]}") from error
     here = version("celstack")
     held = state if isinstance(state, dict) else {}
-    missing = [key for key, kind in KEYS.items() if not isinstance(held.get(key), kind)]
-    if not missing and not all(isinstance(one, Tensor) for one in held["model"].values()):
-        missing = ["model"]
+    missing = _lacking(held, KEYS)
+    weights = held["model"].values() if "model" not in missing else ()
+    if not all(isinstance(weight, Tensor) for weight in weights):
+        missing.append("model")
+    # It becomes part of a command that people may copy.
+    if "version" not in missing and not SPELLING.fullmatch(held["version"]):
+        missing.append("version")
     if missing:
         lacks = ", ".join(sorted(missing))
         raise CelstackError(f"{path}: was not made by celstack {here}: it lacks {lacks}")
@@ -126,13 +141,17 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
 
 def check_onward(state: dict[str, Any], recipe: str, path: Path) -> None:
     """Refuse to go on from a checkpoint of another recipe, and say what differs."""
-    missing = [key for key, kind in ONWARD.items() if not isinstance(state.get(key), kind)]
+    missing = _lacking(state, ONWARD)
     if missing:
         raise CelstackError(
             f"{path}: a run cannot go on from it: it lacks {', '.join(sorted(missing))}"
         )
     if state["recipe"] and recipe:
-        odd = list(_differences(json.loads(state["recipe"]), json.loads(recipe)))
+        try:
+            odd = list(_differences(json.loads(state["recipe"]), json.loads(recipe)))
+        except (ValueError, RecursionError) as error:
+            text = "a run cannot go on from it: its recipe cannot be read"
+            raise CelstackError(f"{path}: {text}") from error
         if odd:
             more = f", and {len(odd) - 1} more" if len(odd) > 1 else ""
             raise CelstackError(f"{path}: is of another recipe than the run's: {odd[0]}{more}")
@@ -140,18 +159,18 @@ def check_onward(state: dict[str, Any], recipe: str, path: Path) -> None:
 
 def load_weights(decomposer: Decomposer, weights: dict[str, Tensor], folder: Path) -> None:
     """Give the model its weights, or say which do not fit the recipe."""
-    wanted = decomposer.state_dict()
-    odd = [f"{name} is missing" for name in wanted if name not in weights]
-    odd += [f"{name} is not in the recipe's model" for name in weights if name not in wanted]
-    odd += [
-        f"{name} is {list(weights[name].shape)}, not {list(wanted[name].shape)}"
-        for name in wanted
-        if name in weights and weights[name].shape != wanted[name].shape
-    ]
+    odd = odd_weight(decomposer.state_dict(), weights)
     if odd:
         more = f", and {len(odd) - 1} more" if len(odd) > 1 else ""
         raise CelstackError(f"{folder}: checkpoint.pt does not fit the recipe: {odd[0]}{more}")
     decomposer.load_state_dict(weights)
+
+
+def _lacking(state: dict[str, Any], kinds: dict[str, type]) -> list[str]:
+    """List what is not there, or not of its kind; all numbers count something."""
+    odd = [key for key, kind in kinds.items() if not isinstance(state.get(key), kind)]
+    numbers = [key for key, kind in kinds.items() if kind is int and key not in odd]
+    return odd + [key for key in numbers if isinstance(state[key], bool) or state[key] < 0]
 
 
 def _differences(before: Any, now: Any, place: str = "") -> Iterator[str]:
@@ -160,7 +179,7 @@ def _differences(before: Any, now: Any, place: str = "") -> Iterator[str]:
         return
     if isinstance(before, dict) and isinstance(now, dict):
         for key in dict.fromkeys([*before, *now]):
-            inner = f"{place}.{key}" if place else key
+            inner = f"{place}.{spelt(key)}" if place else spelt(key)
             yield from _differences(before.get(key), now.get(key), inner)
     elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
         for index, pair in enumerate(zip(before, now, strict=True)):
@@ -181,6 +200,8 @@ def _random_state(device: torch.device) -> dict[str, Tensor]:
 
 
 def _set_random_state(state: dict[str, Tensor], device: torch.device) -> None:
+    if text := misfit(state["cpu"], torch.get_rng_state()):
+        raise ValueError(f"the random state is {text}")
     torch.set_rng_state(state["cpu"])
     # A run that goes on elsewhere than it began has no state to restore there.
     if device.type == "cuda" and "cuda" in state:

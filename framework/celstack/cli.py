@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 
-from celstack.errors import CelstackError, RunFailedError
+from celstack.errors import CelstackError, RunFailedError, printable
 
 COMMANDS = {
     "recipes": "list the bundled recipes",
@@ -70,7 +70,11 @@ def _dispatch(parser: argparse.ArgumentParser, arguments: argparse.Namespace) ->
 
 
 def _finish(command: Callable[[], None]) -> None:
-    """Run a command and exit: 0, 1 for a failed run, 2 for a user's mistake, 130 on Ctrl-C."""
+    """Run a command and exit with a code.
+
+    0 if all went well, 1 for a failed run, 2 for a user's mistake, 130 on Ctrl-C and 143 on
+    SIGTERM, as shells have it.
+    """
     code: int | str | None = 0
     try:
         try:
@@ -83,7 +87,7 @@ def _finish(command: Callable[[], None]) -> None:
     except CelstackError as error:
         code = complain(str(error), 2)
     except KeyboardInterrupt as error:
-        code = complain(str(error) or "interrupted", 130)
+        code = complain(str(error) or "interrupted", _stop_code(error))
     except BrokenPipeError:
         # Whoever read our output has had enough of it, as `head` does.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -93,8 +97,17 @@ def _finish(command: Callable[[], None]) -> None:
 
 def complain(text: str, code: int) -> int:
     """Print a message to standard error and return the exit code."""
-    print(f"celstack: {text}", file=sys.stderr)  # noqa: T201
+    # What comes from a file must be read and not obeyed by a terminal.
+    lines = "\n".join(map(printable, text.split("\n")))
+    print(f"celstack: {lines}", file=sys.stderr)  # noqa: T201
     return code
+
+
+def _stop_code(stopped: KeyboardInterrupt) -> int:
+    """Return 128 and the number of the signal."""
+    from celstack.interruption import Terminated
+
+    return 128 + (15 if isinstance(stopped, Terminated) else 2)
 
 
 def say(text: str = "") -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+LONGEST = 400
+"""Letters of somebody else's message that are told; some quote whole files."""
+
 
 class CelstackError(Exception):
     """A mistake of the user's: printed without a traceback, exit code 2."""
@@ -12,6 +15,10 @@ class CelstackError(Exception):
 
 class RunFailedError(CelstackError):
     """A run that was set up well and failed all the same: exit code 1."""
+
+
+class MishapError(RunFailedError):
+    """A run that something outside of it stopped: when that is mended, it may go on."""
 
 
 class Problem(NamedTuple):
@@ -49,8 +56,14 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def one_line(error: BaseException) -> str:
     """Tell an exception of somebody else's code in one line."""
-    text = " ".join(str(error).split())
+    text = printable(" ".join(str(error).split()))
+    text = text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def printable(text: str) -> str:
+    """Spell out what terminals would obey instead of showing it."""
+    return "".join(x if x.isprintable() else repr(x)[1:-1] for x in text)
 
 
 def shown(value: Any) -> str:

@@ -73,7 +73,7 @@ def find_stored(folder: Path) -> dict[Example, Path]:
 def read_stored(path: Path, image_shape: tuple[int, int, int]) -> Float[Tensor, "C H W"]:
     """Read the image of an example as a model takes it, or say why that cannot be."""
     try:
-        with Image.open(path) as picture:
+        with Image.open(path, formats=["PNG"]) as picture:
             pixels = np.array(picture.convert("L" if image_shape[0] == 1 else "RGB"))
     # Files that are damaged fail in many ways.
     except Exception as error:

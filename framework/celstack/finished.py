@@ -9,11 +9,23 @@ from collections import deque
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from celstack.errors import CelstackError
+from celstack.errors import CelstackError, one_line, printable
+from celstack.shapes import has_shape
 from celstack.tables import Table
 
 LAST_STEPS = 1000
 """A final loss is the mean over the last tenth of all steps, but not over more than these."""
+RECIPE = {
+    "dataset": {"use": str},
+    "description": str,
+    "evaluation": {"split": str, "images": int},
+    "published": dict[str, dict[str, float]],
+    "seed": int,
+    "training": dict[str, object],
+}
+"""What readers count on in a resolved recipe."""
+ABOUT = {"images": int, "percent": list[str], "files": list[str]}
+"""Likewise, in what a run was judged on."""
 
 
 class FinishedRun(NamedTuple):
@@ -96,10 +108,11 @@ def read_resolved(folder: Path) -> Table:
     path = folder / "resolved.toml"
     try:
         recipe = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise CelstackError(f"{path}: cannot be read: {error}") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise CelstackError(f"{path}: cannot be read: {one_line(error)}") from error
     if not isinstance(recipe.get("dataset"), dict) or "use" not in recipe["dataset"]:
         raise CelstackError(f"{path}: is damaged: it does not say which dataset to use")
+    _check(path, recipe, RECIPE)
     return recipe
 
 
@@ -119,26 +132,29 @@ def final_loss(log: Path) -> float | None:
 
 def _read_about(path: Path) -> dict[str, Any]:
     found = _read_json(path)
-    kinds = {"images": int, "percent": list, "files": list}
-    odd = [key for key, kind in kinds.items() if not isinstance(found.get(key, kind()), kind)]
-    if odd:
-        raise CelstackError(f"{path}: is damaged: {odd[0]} makes no sense")
+    _check(path, found, ABOUT)
     return found
+
+
+def _check(path: Path, found: Table, shapes: dict[str, Any]) -> None:
+    for key, shape in shapes.items():
+        if key in found and not has_shape(found[key], shape):
+            raise CelstackError(f"{path}: is damaged: {key} makes no sense")
 
 
 def _read_metrics(path: Path) -> dict[str, float]:
     found = _read_json(path)
-    odd = [name for name, value in found.items() if not isinstance(value, float | int | None)]
+    odd = [name for name, value in found.items() if not has_shape(value, float | None)]
     if odd:
-        raise CelstackError(f"{path}: is damaged: {odd[0]} is not a number")
+        raise CelstackError(f"{path}: is damaged: {printable(odd[0])} is not a number")
     return {name: math.nan if value is None else float(value) for name, value in found.items()}
 
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise CelstackError(f"{path}: cannot be read: {error}") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise CelstackError(f"{path}: cannot be read: {one_line(error)}") from error
     if not isinstance(found, dict):
         raise CelstackError(f"{path}: is damaged: it is not a table")
     return found

@@ -135,4 +135,7 @@ def celstack_run_finished(folder: Path | None, scores: Mapping[str, float]) -> N
 
 @hookspec
 def celstack_run_stopped(step: int, reason: str) -> None:
-    """Hear that the run ends before its last step, and why."""
+    """Hear that the run ends before its last step, and why.
+
+    A user who was heard twice, ``celstack.interruption.AT_ONCE``, waits for nothing.
+    """

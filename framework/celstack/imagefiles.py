@@ -7,12 +7,30 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from celstack.errors import CelstackError, one_line
+
+FORMATS = (
+    "AVIF",
+    "BMP",
+    "GIF",
+    "ICO",
+    "JPEG",
+    "JPEG2000",
+    "PNG",
+    "PPM",
+    "QOI",
+    "SGI",
+    "TGA",
+    "TIFF",
+    "WEBP",
+)
+"""The kinds of images that are read; some of Pillow's others start programs on theirs."""
 
 
 class ImageFile(NamedTuple):
@@ -67,6 +85,13 @@ def read_fitted(path: Path, size: tuple[int, int], channels: int) -> Image.Image
         upright = _without_alpha(ImageOps.exif_transpose(image))
         plain = upright.convert("L" if channels == 1 else "RGB")
     return ImageOps.fit(plain, (width, height), Image.Resampling.BILINEAR)
+
+
+@cache
+def formats() -> tuple[str, ...]:
+    """Return the kinds of images that are read, as far as this Pillow has them."""
+    Image.init()
+    return tuple(kind for kind in FORMATS if kind in Image.OPEN)
 
 
 def _files_below(folder: Path, out: Path) -> Iterator[Path]:
@@ -125,7 +150,7 @@ def _opened(path: Path) -> Iterator[Image.Image]:
         with warnings.catch_warnings():
             # Large images are welcome; what is far too large is an error of Pillow's.
             warnings.simplefilter("ignore")
-            with Image.open(path) as image:
+            with Image.open(path, formats=formats()) as image:
                 yield image
     except UnidentifiedImageError:
         # Pillow's words name an address in memory.

@@ -4,30 +4,66 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+AT_ONCE = "interrupted twice"
+"""Why a run stops whose user does not wait: nothing that takes long should be begun."""
+Handler = Callable[[int, FrameType | None], object]
+
+
+class Terminated(KeyboardInterrupt):
+    """The process was asked to end, as schedulers and shutdowns do it: by SIGTERM."""
+
+
+@contextmanager
+def heeding_termination() -> Iterator[None]:
+    """Let SIGTERM stop what goes on in the block as Ctrl-C does."""
+    before = signal.getsignal(signal.SIGTERM)
+    # Who has a way of his own with it, or ignores it, keeps to that.
+    if not _main_thread() or before != signal.SIG_DFL:
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        raise Terminated
+
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C wait until the block is done; pressed once more, it waits no longer."""
-    before = signal.getsignal(signal.SIGINT)
+    """Let Ctrl-C and SIGTERM wait until the block is done; a second one waits no longer."""
     # Other threads are never interrupted, and who ignores Ctrl-C goes on doing so.
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
-        yield
-        return
+    known = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before: dict[int, Handler] = {n: how for n, how in known.items() if callable(how)}
+    if not _main_thread():
+        before.clear()
     waiting: list[tuple[int, FrameType | None]] = []
 
     def wait(number: int, frame: FrameType | None) -> None:
         waiting.append((number, frame))
+        if len(waiting) > 1 and before[number] is signal.default_int_handler:
+            raise KeyboardInterrupt(AT_ONCE)
         if len(waiting) > 1:
-            before(number, frame)
+            before[number](number, frame)
 
-    signal.signal(signal.SIGINT, wait)
+    for number in before:
+        signal.signal(number, wait)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
     if waiting:
-        before(*waiting[0])
+        number, frame = waiting[0]
+        before[number](number, frame)
+
+
+def _main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()

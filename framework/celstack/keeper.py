@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from celstack.checkpoint import check_onward, pack, read_checkpoint, unpack
-from celstack.errors import RunFailedError
+from celstack.errors import RunFailedError, printable
 from celstack.interruption import uninterrupted
 from celstack.model import Decomposer
 from celstack.objective import Loss
@@ -44,6 +44,8 @@ class Keeper:
         self.stage = 1
         self.saved = 0
         self.whole = True
+        # Clocks are set forth and back; between two lines of a log, time only passes.
+        self.clock = time.time() - time.monotonic()
         self.pending: list[tuple[int, str, Loss]] = []
 
     def resume(self) -> None:
@@ -60,7 +62,9 @@ class Keeper:
         self.step = self.saved = state["step"]
         here = str(torch.__version__)
         if state["torch"] != here:
-            text = f"{path}: was made with torch {state['torch']}, and this is {here}"
+            text = (
+                f"{path}: was made with torch {printable(state['torch'])}, and this is {here}"
+            )
             said = f"celstack: warning: {text}: the run goes on, but not to the last bit"
             print(said, file=sys.stderr)  # noqa: T201
 
@@ -97,7 +101,9 @@ class Keeper:
     def log(self, **fields: Any) -> None:
         """Write a line about this step, and when it was."""
         if self.directory:
-            self.directory.log(step=self.step, time=round(time.time(), 3), **fields)
+            self.directory.log(
+                step=self.step, time=round(self.clock + time.monotonic(), 3), **fields
+            )
 
     def log_usage(self, scene: Scene) -> None:
         """Log, every so many steps, how often the last one used each sprite."""
@@ -126,6 +132,7 @@ class Keeper:
 
     def save_if_sound(self) -> None:
         """Write a checkpoint when a run is stopped, unless that would spoil the last one."""
-        with suppress(RunFailedError, OSError):
+        # Something ended the run already, and that is what is told.
+        with suppress(RunFailedError, OSError, MemoryError, RuntimeError):
             if self.whole and self.step > self.saved:
                 self.save()

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+import os
+import signal
 from collections.abc import Iterator, Sequence
 
 import torch
 from torch.utils.data import DataLoader
 
+from celstack.errors import CelstackError, MishapError, one_line
 from celstack.interfaces.dataset import Batch, Dataset
 
 
-class _Split(torch.utils.data.Dataset[Batch]):
+class _Split(torch.utils.data.Dataset[Batch | MishapError]):
     """One split, as torch's loader wants it; each index stands for a whole batch."""
 
     def __init__(self, dataset: Dataset, split: str, batches: Sequence[Sequence[int]]) -> None:
@@ -20,14 +23,36 @@ class _Split(torch.utils.data.Dataset[Batch]):
     def __len__(self) -> int:
         return len(self.batches)
 
-    def __getitem__(self, index: int) -> Batch:
-        return self.dataset.read(self.split, self.batches[index])
+    def __getitem__(self, index: int) -> Batch | MishapError:
+        # Returned and not raised: torch would bring it from a worker with all its traceback.
+        try:
+            return _read(self.dataset, self.split, self.batches[index])
+        except MishapError as error:
+            return error
 
 
 def in_order(dataset: Dataset, split: str, count: int, batch_size: int) -> Iterator[Batch]:
     """Read the first images of a split, in their order."""
     for indices in torch.arange(min(count, dataset.count(split))).split(batch_size):
-        yield dataset.read(split, indices.tolist())
+        yield _read(dataset, split, indices.tolist())
+
+
+def _read(dataset: Dataset, split: str, indices: Sequence[int]) -> Batch:
+    """Read a batch; whatever happens to files meanwhile is a mishap of the run."""
+    try:
+        return dataset.read(split, indices)
+    except (CelstackError, OSError) as error:
+        told = str(error) if isinstance(error, CelstackError) else one_line(error)
+        raise MishapError(f"images cannot be read: {told}") from error
+
+
+def _leave_quietly(_: int) -> None:
+    """Let a worker ignore Ctrl-C, which reaches it, too, and end without a word on SIGTERM.
+
+    Both are for the run to hear; of a worker that fails, torch tells in the midst of a step.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
 
 
 def shuffled(
@@ -47,7 +72,22 @@ def shuffled(
         # Each epoch's order is known beforehand, so workers cannot change it.
         # A generator of its own keeps the loader from drawing on the run's random state.
         own = torch.Generator()
-        yield from DataLoader(source, batch_size=None, num_workers=workers, generator=own)
+        loader = DataLoader(
+            source,
+            batch_size=None,
+            num_workers=workers,
+            generator=own,
+            worker_init_fn=_leave_quietly,
+        )
+        mishap = None
+        for batch in loader:
+            if isinstance(batch, MishapError):
+                mishap = batch
+                break
+            yield batch
+        # Not inside the loop, which would keep the workers for as long as the error is known.
+        if mishap is not None:
+            raise mishap
         epoch += 1
 
 

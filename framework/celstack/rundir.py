@@ -200,8 +200,8 @@ def write_whole(path: Path, content: str | bytes | memoryview) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-    except OSError:
-        # A full disk needs the room, and nobody the half.
+    except BaseException:
+        # A full disk needs the room, and nobody the half; nor when it is interrupted.
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise

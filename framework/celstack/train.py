@@ -99,7 +99,8 @@ def _run(
     # Whatever ends a run early, what was learned is kept and the observers are told.
     except BaseException as error:
         keeper.save_if_sound()
-        reason = "interrupted" if isinstance(error, KeyboardInterrupt) else one_line(error)
+        asked = isinstance(error, KeyboardInterrupt)
+        reason = (str(error) or "interrupted") if asked else one_line(error)
         audience.tell("celstack_run_stopped", step=keeper.step, reason=reason)
         raise
     audience.tell("celstack_run_finished", folder=keeper.folder, scores=scores)

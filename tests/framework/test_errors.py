@@ -29,6 +29,14 @@ def test_an_exception_of_many_lines_is_told_in_one():
     assert one_line(ValueError("first\n  second")) == "ValueError: first second"
 
 
+def test_a_message_that_quotes_a_whole_file_is_cut():
+    assert one_line(ValueError("x" * 999)) == "ValueError: " + "x" * 397 + "..."
+
+
+def test_what_a_terminal_would_obey_is_spelt_out():
+    assert one_line(ValueError("\x1b[31mred\a")) == r"ValueError: \x1b[31mred\x07"
+
+
 def test_an_exception_without_words_is_told_by_its_name():
     assert one_line(KeyError()) == "KeyError"
 

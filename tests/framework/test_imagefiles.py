@@ -166,3 +166,14 @@ def test_a_damaged_image_is_told_in_one_line(tmp_path):
 
     (line,) = str(caught.value).splitlines()
     assert line.startswith(f"{tmp_path / 'a.jpg'}: cannot be read: ")
+
+
+def test_no_program_is_started_to_read_an_image(picture, monkeypatch):
+    # Pillow gives PostScript to Ghostscript, which runs it.
+    started = []
+    monkeypatch.setattr("subprocess.Popen.__init__", lambda *rest, **_: started.append(rest))
+    path = picture("a.eps").rename(picture("b.png"))
+
+    with pytest.raises(CelstackError, match="is not an image, or of no known kind"):
+        read_fitted(path, (2, 2), 3)
+    assert started == []

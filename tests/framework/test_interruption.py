@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from celstack.interruption import uninterrupted
+from celstack.interruption import AT_ONCE, Terminated, heeding_termination, uninterrupted
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT can be sent there")
 
@@ -26,7 +26,7 @@ def test_an_interruption_waits_for_the_end():
 def test_a_second_one_does_not_wait():
     story = []
 
-    with pytest.raises(KeyboardInterrupt), uninterrupted():
+    with pytest.raises(KeyboardInterrupt, match=AT_ONCE), uninterrupted():
         press()
         press()
         story.append("done")
@@ -72,3 +72,68 @@ def test_other_threads_may_ask_too():
     thread.join()
 
     assert done == [True]
+
+
+@pytest.fixture
+def heeding():
+    """Heed SIGTERM in a test, as runs do."""
+    before = signal.getsignal(signal.SIGTERM)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    with heeding_termination():
+        yield
+    signal.signal(signal.SIGTERM, before)
+
+
+def terminate():
+    signal.raise_signal(signal.SIGTERM)
+
+
+@pytest.mark.usefixtures("heeding")
+def test_a_termination_is_an_interruption_of_its_own():
+    with pytest.raises(Terminated):
+        terminate()
+
+
+@pytest.mark.usefixtures("heeding")
+def test_a_termination_waits_too():
+    story = []
+
+    with pytest.raises(Terminated), uninterrupted():
+        terminate()
+        story.append("done")
+
+    assert story == ["done"]
+
+
+@pytest.mark.usefixtures("heeding")
+def test_after_a_termination_ctrl_c_does_not_wait():
+    story = []
+
+    with pytest.raises(KeyboardInterrupt), uninterrupted():
+        terminate()
+        press()
+        story.append("done")
+
+    assert story == []
+
+
+def test_who_has_a_way_of_his_own_with_terminations_keeps_it():
+    heard = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
+    try:
+        with heeding_termination():
+            terminate()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+    assert heard == [signal.SIGTERM]
+
+
+def test_when_a_run_is_over_terminations_are_what_they_were():
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        with heeding_termination():
+            pass
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -16,7 +16,7 @@ from celstack.environment import environment
 from celstack.errors import CelstackError
 from celstack.recipe import read_recipe
 from celstack.resolve import resolve
-from celstack.rundir import RunDirectory
+from celstack.rundir import RunDirectory, write_whole
 from celstack.testing.model import PlainSelector
 from celstack.testing.parts import (
     PlainCompositor,
@@ -341,3 +341,18 @@ def test_sprites_are_saved_in_their_order_with_their_alpha(directory, model):
 
 def _files(directory):
     return (path for path in directory.folder.rglob("*") if path.is_file())
+
+
+def test_a_file_whose_writing_is_interrupted_is_the_one_before(tmp_path, monkeypatch):
+    path = tmp_path / "checkpoint.pt"
+    write_whole(path, "before")
+
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_whole(path, "after")
+
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]

@@ -121,7 +121,7 @@ def _run_seeds(
                 folder, _ = begin(resolved, catalog, out, arguments.device, arguments.quiet)
             except KeyboardInterrupt as stopped:
                 left = [one.root.options["seed"] for one in recipes[number:]]
-                raise KeyboardInterrupt(_with_others(str(stopped), left)) from None
+                raise type(stopped)(_with_others(str(stopped), left)) from None
             except RunFailedError as error:
                 failures[seed] = str(error)
                 complain(f"seed {seed} failed: {error}", 1)

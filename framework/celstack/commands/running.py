@@ -54,12 +54,13 @@ def tell(folder: Path, scores: dict[str, float], quiet: bool) -> None:
 def look_for_images(assembly: Assembly) -> None:
     """Look for all images that a run needs, or make them: not only once it has learned."""
     from celstack.errors import RunFailedError
+    from celstack.mishaps import say
 
     try:
         for split in ("train", assembly.evaluation.split):
             assembly.dataset.count(split)
     except OSError as error:
-        raise RunFailedError(f"{assembly.dataset.name}: no images: {_say(error)}") from error
+        raise RunFailedError(f"{assembly.dataset.name}: no images: {say(error)}") from error
 
 
 def _prepare(resolved: ResolvedRecipe, catalog: Catalog, device: str, quiet: bool) -> Assembly:
@@ -81,24 +82,33 @@ def _run(
     assembly: Assembly, directory: RunDirectory, device: str, new: ResolvedRecipe | None
 ) -> tuple[Path, dict[str, float]]:
     """Run in a folder, of which a new one first gets its recipe."""
-    from celstack.errors import RunFailedError
+    from celstack.errors import MishapError
+    from celstack.interruption import Terminated, heeding_termination
+    from celstack.mishaps import as_mishap
     from celstack.train import run
 
     folder = directory.folder
     try:
-        if new is not None:
-            directory.save_recipe(new)
-        return folder, run(assembly, directory, device, new is None).scores
+        with heeding_termination():
+            if new is not None:
+                directory.save_recipe(new)
+            return folder, run(assembly, directory, device, new is None).scores
+    except Terminated:
+        raise Terminated(f"stopped by SIGTERM; {_way_on(folder, device)}") from None
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"interrupted; {_way_on(folder, device)}") from None
-    except OSError as error:
-        raise RunFailedError(
-            f"the run in {folder} failed: {_say(error)}; {_way_on(folder, device)}"
-        ) from error
+    except (OSError, EOFError, MemoryError, RuntimeError, MishapError) as error:
+        told = as_mishap(error, assembly)
+        if told is None:
+            raise  # a fault of ours, or of a plugin's
+        text = f"the run in {folder} failed: {told}; {_way_on(folder, device)}"
+        raise MishapError(text) from error
 
 
 def _way_on(folder: Path, device: str) -> str:
     """Say what is kept, and the command that goes on with it."""
+    if not folder.is_dir():
+        return "the folder is gone, and what was learned with it"
     if not (folder / "resolved.toml").is_file():
         return "nothing was learned yet"
     kept = (folder / "checkpoint.pt").is_file()
@@ -108,10 +118,3 @@ def _way_on(folder: Path, device: str) -> str:
     if kept:
         return f"what was learned is kept, and this goes on: {command}"
     return f"nothing was learned yet, and this starts again: {command}"
-
-
-def _say(error: OSError) -> str:
-    from celstack.errors import one_line
-
-    reason = error.strerror or one_line(error)
-    return f"{error.filename}: {reason}" if error.filename else reason

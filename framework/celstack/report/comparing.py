@@ -90,7 +90,7 @@ def _labels(runs: Sequence[FinishedRun]) -> list[str]:
 
 def _embed(path: Path) -> str:
     try:
-        with Image.open(path) as picture:
+        with Image.open(path, formats=["PNG"]) as picture:
             return data_uri(picture)
     # Files that are damaged fail in many ways.
     except Exception as error:

@@ -7,11 +7,12 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
 from celstack.comparison import MEANING, PUBLISHED, Comparison, compare
-from celstack.errors import CelstackError
+from celstack.errors import CelstackError, one_line
 from celstack.finished import read_finished
+from celstack.shapes import has_shape
 from celstack.summary import Figure
 
 if TYPE_CHECKING:
@@ -96,13 +97,16 @@ def read_census(folder: Path) -> Census | None:
     if not path.is_file():
         return None
     try:
-        census = Census(**json.loads(path.read_text(encoding="utf-8")))
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if not has_shape(found, get_type_hints(Census)):
+            raise ValueError("its parts are not what they should be")
+        census = Census(**found)
         whole = [len(row) == len(census.usage) + 1 for row in census.counts]
         sound = len(census.classes) == len(census.counts) and all(whole)
         if not (sound and len(census.names or census.usage) == len(census.usage)):
             raise ValueError("its parts do not fit together")
-    except (OSError, ValueError, TypeError) as error:
-        raise CelstackError(f"{path}: is damaged: {error}") from error
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        raise CelstackError(f"{path}: is damaged: {one_line(error)}") from error
     return census
 
 

@@ -19,6 +19,8 @@ def naming(file: object) -> Iterator[None]:
         yield
     except (CelstackError, MemoryError):
         raise
+    except FileNotFoundError as error:
+        raise CelstackError(f"{file}: damaged or unreadable (it is not there)") from error
     # Readers of other people's formats fail in too many ways to list.
     except Exception as error:
         raise CelstackError(f"{file}: damaged or unreadable ({one_line(error)})") from error

@@ -1,6 +1,7 @@
 """Turn image files of any mode into upright RGB."""
 
 import io
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 from torch import Tensor
 
 from celstack import CelstackError
+from celstack.imagefiles import formats
 from celstack_kit.datasets.damage import naming
 
 
@@ -55,9 +57,11 @@ def as_tensor(image: Image.Image) -> UInt8[Tensor, "3 H W"]:
 @contextmanager
 def _opened(file: Path | bytes, name: str) -> Iterator[Image.Image]:
     source = io.BytesIO(file) if isinstance(file, bytes) else file
-    with naming(name):
+    with naming(name), warnings.catch_warnings():
+        # Pillow warns of odd notes in a file, about which nobody can do anything.
+        warnings.simplefilter("ignore")
         try:
-            image = Image.open(source)
+            image = Image.open(source, formats=formats())
         except UnidentifiedImageError:
             # Pillow's words name an address in memory.
             raise CelstackError(f"{name}: damaged or unreadable (not a known image)") from None

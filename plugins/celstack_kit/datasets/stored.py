@@ -38,7 +38,8 @@ class Stored:
         """Open what is kept in a folder, or say that it is damaged."""
         try:
             images, instances, classes = (_load(folder / f"{name}.npy") for name in ARRAYS)
-        except (OSError, ValueError) as error:
+        # A damaged header fails in as many ways as Python has of not being Python.
+        except Exception as error:
             text = "damaged; delete this folder, and it is made again"
             raise CelstackError(f"{folder}: {text} ({one_line(error)})") from error
         opened = cls(images, instances, classes)

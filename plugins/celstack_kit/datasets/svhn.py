@@ -11,6 +11,7 @@ from torch import Tensor
 from celstack import Batch, CelstackError, Dataset, Source, hookimpl
 from celstack.places import find, look
 from celstack_kit.datasets.damage import LOG, naming
+from celstack_kit.datasets.matlab import read_arrays
 
 OFFICIAL = {"train": 73_257, "test": 26_032, "extra": 531_131}
 """The three files, and how many digits were published in each."""
@@ -110,13 +111,10 @@ def _file(name: str) -> str:
 
 def _load(path: Path, official: int) -> tuple[Tensor, Tensor]:
     """Return the images (N, 3, 32, 32) and digits of a file, if it is laid out as published."""
-    from scipy.io import loadmat
-
     with naming(path):
-        table = loadmat(path, variable_names=["X", "y"])
+        table = read_arrays(path, ("X", "y"))
     for name in ("X", "y"):
-        # Cells and structures would come as arrays of objects.
-        if not isinstance(table.get(name), np.ndarray) or table[name].dtype.kind not in "uif":
+        if name not in table:
             raise CelstackError(f"{path}: no array of numbers called {name} in it")
     pixels, digits = table["X"], table["y"].ravel()
     if pixels.dtype != np.uint8 or pixels.shape != (32, 32, 3, len(digits)):

@@ -10,6 +10,7 @@ from annotated_types import Ge, Interval
 from numpy.typing import NDArray
 
 from celstack import CelstackError, Source, hookimpl
+from celstack.errors import shown
 from celstack_kit.datasets.labelled import Labelled
 from celstack_kit.datasets.scene_records import Record
 from celstack_kit.datasets.scenes import BUCKET, HOMEPAGE, Scenes
@@ -84,7 +85,7 @@ class Tetrominoes(Scenes):
         super().__init__(source, root, count, test_count, skip_broken)
         unknown = sorted(set(pieces) - set(PIECES))
         if unknown or not pieces:
-            raise CelstackError(f"pieces: must be some of {ALL}, not '{pieces}'")
+            raise CelstackError(f"pieces: must be some of {ALL}, not {shown(pieces)}")
         # Pieces that fill more than a third of the canvas may never find a place, and all
         # of many pieces hardly ever find theirs at once: here one try in a hundred does.
         if 75 * per_image * max(4, per_image) > side**2 and not overlap:

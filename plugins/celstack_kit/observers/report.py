@@ -7,6 +7,7 @@ from typing import Annotated
 from annotated_types import Ge
 
 from celstack import Assembly, Decomposer, Observer, RunDirectory, hookimpl
+from celstack.interruption import AT_ONCE
 from celstack.report.page import State, make_page
 
 SHARE = 20
@@ -46,7 +47,9 @@ class Report(Observer):
 
     @hookimpl
     def celstack_run_stopped(self, step: int, reason: str) -> None:
-        """Write a page about what was learned until then."""
+        """Write a page about what was learned until then, unless nobody waits for it."""
+        if reason == AT_ONCE:
+            return
         self._write(State(f"The run was stopped after step {step:,}: {reason}."))
 
     def _write(self, state: State | None) -> None:

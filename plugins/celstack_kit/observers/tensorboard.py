@@ -73,7 +73,7 @@ class Tensorboard(Observer):
     @hookimpl
     def celstack_checkpoint_saved(self) -> None:
         """Keep what was written: a run that goes on from here does not write it again."""
-        if self.writer:
+        if self.writer and self._there():
             self.writer.flush()
 
     @hookimpl
@@ -109,8 +109,12 @@ class Tensorboard(Observer):
         self.writer.add_image("examples", examples, step, dataformats="HWC")
 
     def _close(self) -> None:
-        if self.writer:
+        if self.writer and self._there():
             self.writer.close()
+
+    def _there(self) -> bool:
+        """Tell whether the folder is still there; else the writer's thread fails, loudly."""
+        return self.writer is not None and Path(self.writer.log_dir).is_dir()
 
 
 @hookimpl

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from celstack import Assembly, Stage, run
+from celstack.interruption import AT_ONCE
 from celstack.testing import check_observer
 from celstack.testing.model import PlainSelector
 from celstack.testing.parts import (
@@ -93,6 +94,15 @@ def test_a_run_that_is_stopped_leaves_a_page_that_says_why(tmp_path):
     (page,) = tmp_path.rglob("report.html")
     text = page.read_text(encoding="utf-8")
     assert "stopped after step 3: RuntimeError: the disk &lt;is&gt; gone." in text
+
+
+def test_nobody_who_was_heard_twice_waits_for_a_page(tmp_path):
+    observer = Report()
+    begin(observer, tmp_path)
+
+    observer.celstack_run_stopped(step=3, reason=AT_ONCE)
+
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_pages_are_written_every_so_many_seconds(tmp_path, clock, pages):

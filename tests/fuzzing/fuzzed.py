@@ -1,0 +1,23 @@
+"""All kinds of inputs that come from strangers, by name."""
+
+from fuzzed_archives import Archives
+from fuzzed_arrays import KeptArrays, Matrices
+from fuzzed_checkpoints import Checkpoints
+from fuzzed_images import Images
+from fuzzed_recipes import RecipeTables, RecipeTexts
+from fuzzed_records import Records
+from fuzzed_runs import RunFiles
+from fuzzed_scenes import SceneFiles
+
+KINDS = {
+    "recipe tables": RecipeTables,
+    "recipe texts": RecipeTexts,
+    "checkpoints": Checkpoints,
+    "other files of runs": RunFiles,
+    "TFRecords": Records,
+    "images": Images,
+    "archives": Archives,
+    "matrices": Matrices,
+    "kept arrays": KeptArrays,
+    "scene JSON": SceneFiles,
+}

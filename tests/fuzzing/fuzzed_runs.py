@@ -1,0 +1,59 @@
+"""What else lies in the folder of a run: its recipe in full, its log, its scores."""
+
+import json
+import tomllib
+
+import tomli_w
+from fuzzed_checkpoints import tiny_run
+from mutations import Values, mutated_bytes, mutated_nest, mutated_text
+from trial import Kind
+
+from celstack.comparison import as_markdown, compare
+from celstack.finished import read_finished
+from celstack.report.facts import read_facts
+from celstack.report.figures import draw_matrix, read_census, spell_scores
+from celstack.report.history import read_history
+
+PIECES = ['"', "[", "]", "{", "}", ",", "=", "NaN", "null", "\n", "1e999", "0"]
+WORDS = ["train", "test", "ari", "mse", "tetrominoes"]
+
+
+class RunFiles(Kind):
+    """Tables and reports read them."""
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        directory, _ = tiny_run(folder)
+        self.run = directory.folder
+        names = [path.name for path in self.run.iterdir() if path.suffix in (".json", ".toml")]
+        self.files = {name: (self.run / name).read_bytes() for name in [*names, "log.jsonl"]}
+        table = tomllib.loads(self.files["resolved.toml"].decode())
+        self.values = Values(WORDS, [*table, "use", "split", "images", "us", "ari"])
+
+    def attempt(self, random):
+        for name, data in self.files.items():
+            (self.run / name).write_bytes(data)
+        for name in random.sample([*self.files], 2):
+            (self.run / name).write_bytes(self.mutated(random, name))
+        finished = read_finished(self.run)
+        as_markdown(compare([finished, finished], each=True))
+        read_facts(self.run, read_history(self.run / "log.jsonl"))
+        spell_scores(self.run, ["ari"])
+        census = read_census(self.run)
+        if census is not None:
+            draw_matrix(census)
+
+    def mutated(self, random, name):
+        data, choice = self.files[name], random.random()
+        if choice < 0.3:
+            return mutated_bytes(random, data)
+        if choice < 0.6:
+            return mutated_text(random, data.decode(), PIECES).encode()
+        if name.endswith(".json"):
+            return json.dumps(mutated_nest(random, json.loads(data), self.values)).encode()
+        if name.endswith(".toml"):
+            table = tomllib.loads(data.decode())
+            table["published"] = {"us": {"ari": 1.0}}
+            return tomli_w.dumps(mutated_nest(random, table, self.values)).encode()
+        lines = [json.loads(line) for line in data.splitlines()]
+        return "\n".join(map(json.dumps, mutated_nest(random, lines, self.values))).encode()
