@@ -16,7 +16,10 @@ EXCUSED = {
     ("celstack/checkpoint.py", "pickle"): "the name of an exception, nothing else",
     ("testing/datasets.py", "pickle"): "a copy of its own bytes, made the moment before",
 }
-PROGRAMS = {"datasets/clevr_chunks.py": "starts this very interpreter on a module of the kit"}
+PROGRAMS = {
+    "datasets/clevr_chunks.py": "starts this very interpreter on a module of the kit",
+    "sweep/local.py": "starts this very interpreter on one run of a sweep",
+}
 EVALUATED = {
     "celstack/source.py": "annotations of installed plugins, with no names but its own"
 }
