@@ -9,9 +9,20 @@ from typing import Any, NamedTuple
 class CelstackError(Exception):
     """A mistake of the user's: printed without a traceback, exit code 2."""
 
+    alone: bool = False
+    """Whether, of several processes of a run, only this one knows, and has to tell."""
+
 
 class RunFailedError(CelstackError):
     """A run that was set up well and failed all the same: exit code 1."""
+
+
+class ProcessLostError(RunFailedError):
+    """Another process of the run does not answer; one of those that are left tells."""
+
+    def __init__(self, text: str, alone: bool = True) -> None:
+        super().__init__(text)
+        self.alone = alone
 
 
 class Problem(NamedTuple):
