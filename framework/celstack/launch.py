@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import socket
@@ -15,8 +16,8 @@ TIMEOUT = 120.0
 """Seconds that processes wait for one that does not answer."""
 PARENT = "CELSTACK_PARENT"
 """Names, to a process that is launched here, who launched it."""
-GRACE = 30.0
-"""Seconds that processes get to end by themselves when one of them has failed."""
+GRACE = 10.0
+"""Seconds that processes get to end by themselves when one of them has told what failed."""
 BEGIN = """\
 import sys
 from celstack.cli import run_recipe
@@ -35,11 +36,11 @@ def first() -> bool:
     return not launched() or os.environ["RANK"] == "0"
 
 
-def launch(arguments: Sequence[str], count: int) -> int:
+def launch(arguments: Sequence[str], count: int, timeout: float = TIMEOUT) -> int:
     """Run `run-recipe` in so many processes that share the cores; return the exit code.
 
-    Ctrl-C and SIGTERM are passed on. When a process fails, the others notice; what does not
-    end all the same is killed.
+    Ctrl-C and SIGTERM are passed on. When a process fails, the others notice, in the time of
+    ``timeout`` at most; what does not end all the same is killed.
     """
     environment = _environment(count)
     # A session of their own: Ctrl-C reaches them once, from here.
@@ -59,7 +60,7 @@ def launch(arguments: Sequence[str], count: int) -> int:
     known = [signal.SIGINT, signal.SIGTERM]
     before = {number: signal.signal(number, pass_on) for number in known}
     try:
-        return _wait(children)
+        return _wait(children, timeout)
     finally:
         for child in children:
             child.kill()
@@ -83,13 +84,15 @@ def _environment(count: int) -> Mapping[str, str]:
     }
 
 
-def _wait(children: Sequence[subprocess.Popen[bytes]]) -> int:
+def _wait(children: Sequence[subprocess.Popen[bytes]], timeout: float) -> int:
     """Wait until all have ended, which they get some time for when one has failed."""
-    end: float | None = None
+    end = math.inf
     while any(child.poll() is None for child in children):
-        if end is None and any(child.returncode for child in children):
-            end = time.monotonic() + GRACE
-        if end is not None and time.monotonic() > end:
+        codes = [child.returncode for child in children if child.returncode]
+        if codes:
+            # Who ends with a code has told why; of one that was killed, others tell.
+            end = min(end, time.monotonic() + (GRACE if max(codes) > 0 else timeout + GRACE))
+        if time.monotonic() > end:
             for child in children:
                 child.kill()
         time.sleep(0.05)

@@ -74,7 +74,7 @@ class _SharedNormalise(torch.autograd.Function):
         processes: Processes,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         over = [0, *range(2, values.dim())]
-        own = values.float()
+        own = _precise(values)
         variance, mean = torch.var_mean(own, over, correction=0)
         number = mean.new_tensor([values.numel() / values.shape[1]])
         # Means and squares around them add up without the loss of digits of sums of squares.
@@ -100,8 +100,8 @@ class _SharedNormalise(torch.autograd.Function):
         values, weight, mean, scale, count = ctx.saved_tensors
         shape = [1, -1, *[1] * (values.dim() - 2)]
         over = [0, *range(2, values.dim())]
-        slope = grad.float()
-        plain = (values.float() - mean.view(shape)) * scale.view(shape)
+        slope = _precise(grad)
+        plain = (_precise(values) - mean.view(shape)) * scale.view(shape)
         of_bias, of_weight = slope.sum(over), (slope * plain).sum(over)
         both = ctx.processes.sum(torch.cat([of_bias, of_weight])) / count
         level, tilt = both.split(len(mean))
@@ -109,3 +109,8 @@ class _SharedNormalise(torch.autograd.Function):
         own = (slope - level.view(shape) - plain * tilt.view(shape)) * gain.view(shape)
         learns = (of_weight, of_bias) if weight is not None else (None, None)
         return own.to(values.dtype), *learns, None, None
+
+
+def _precise(values: Tensor) -> Tensor:
+    """Return what sums do not overflow in, and hardly round."""
+    return values.float() if values.dtype.itemsize < 4 else values

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def spread(arguments: argparse.Namespace) -> None:
     """Leave the run to several processes, if that is asked for, and end when they do."""
     from celstack.errors import CelstackError
-    from celstack.launch import launch, launched
+    from celstack.launch import TIMEOUT, launch, launched
 
     count, timeout = arguments.devices, arguments.timeout
     if count is not None and count < 1:
@@ -29,7 +29,7 @@ def spread(arguments: argparse.Namespace) -> None:
         raise CelstackError(f"--timeout {timeout}: say how many seconds, more than 0")
     if not launched():
         if count is not None and count > 1:
-            raise SystemExit(launch(sys.argv[1:], count))
+            raise SystemExit(launch(sys.argv[1:], count, timeout or TIMEOUT))
         return
     if count not in (None, int(os.environ["WORLD_SIZE"])):
         raise CelstackError(f"--devices {count}: torchrun says already how many there are")
