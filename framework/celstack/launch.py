@@ -42,7 +42,7 @@ def launch(arguments: Sequence[str], count: int, timeout: float = TIMEOUT) -> in
     Ctrl-C and SIGTERM are passed on. When a process fails, the others notice, in the time of
     ``timeout`` at most; what does not end all the same is killed.
     """
-    environment = _environment(count)
+    environment = variables(count)
     # A session of their own: Ctrl-C reaches them once, from here.
     children = [
         subprocess.Popen(  # noqa: S603 - this very command, once more
@@ -54,7 +54,8 @@ def launch(arguments: Sequence[str], count: int, timeout: float = TIMEOUT) -> in
     ]
 
     def pass_on(number: int, _: FrameType | None) -> None:
-        for child in children:
+        # On Windows there are no sessions, and Ctrl-C has reached them.
+        for child in children if sys.platform != "win32" else ():
             child.send_signal(number)
 
     known = [signal.SIGINT, signal.SIGTERM]
@@ -68,7 +69,8 @@ def launch(arguments: Sequence[str], count: int, timeout: float = TIMEOUT) -> in
             signal.signal(number, handler)
 
 
-def _environment(count: int) -> Mapping[str, str]:
+def variables(count: int) -> Mapping[str, str]:
+    """Return the environment of so many processes, but for their ranks, as torchrun does."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

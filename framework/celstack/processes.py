@@ -139,9 +139,10 @@ class Processes:
             return words
         length = torch.tensor([len(words)])
         self.follow([length])
-        content = torch.zeros(int(length), dtype=torch.uint8)
-        if self.first and words:
-            content = torch.frombuffer(bytearray(words), dtype=torch.uint8)
+        if not length:
+            return b""
+        blank = words if self.first else bytes(int(length))
+        content = torch.frombuffer(bytearray(blank), dtype=torch.uint8)
         self.follow([content])
         return content.numpy().tobytes()
 

@@ -12,7 +12,7 @@ from torch import nn
 
 from celstack.engine import Engine
 from celstack.errors import CelstackError
-from celstack.launch import _environment
+from celstack.launch import variables
 from celstack.objective import Loss
 from celstack.processes import Processes
 from celstack.sharednorm import SharedNorm, share_norms
@@ -212,7 +212,7 @@ except CelstackError as error:
 
 def start(count, *command):
     """Start processes as torchrun does, and return their exit codes."""
-    environment = {**_environment(count), "OMP_NUM_THREADS": "1"}
+    environment = {**variables(count), "OMP_NUM_THREADS": "1"}
     children = [
         subprocess.Popen(
             [sys.executable, *command, *([f"{rank}"] if command[0] != "-c" else [])],

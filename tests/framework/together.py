@@ -100,7 +100,11 @@ def taught() -> Assembly:
         selector=Greedy(empty_cost=1e-4),
         predictor=Network(encoder=Resnet32(), hidden=8),
         training=Training(
-            batch_size=9, reassign_every=10, reassign_below=0.9, prototype_rate=2e-2, area_cost=2e-3
+            batch_size=9,
+            reassign_every=10,
+            reassign_below=0.9,
+            prototype_rate=2e-2,
+            area_cost=2e-3,
         ),
         stages=[
             Stage(steps=25, selector=Matching()),
