@@ -18,20 +18,18 @@ from celstack.curriculum import schedule
 from celstack.engine import Engine
 from celstack.errors import CelstackError, one_line
 from celstack.evaluate import score, to_device
-from celstack.interfaces.selector import Selector
+from celstack.joining import join
 from celstack.keeper import Keeper
 from celstack.loader import batch_length, shuffled
 from celstack.memory import keep_memory
 from celstack.model import Decomposer
-from celstack.objective import Loss, objective
 from celstack.optimizer import build_optimizer, set_rates
-from celstack.processes import join
 from celstack.reassign import reassign_unused
 from celstack.rundir import RunDirectory
 from celstack.scene import Scene
 from celstack.sense import demand_sense
+from celstack.step import take_step
 from celstack.stopping import Stopping
-from celstack.teaching import take_lesson
 
 SAMPLE = 100
 """How many images parts may look at before they start."""
@@ -245,32 +243,3 @@ def begin_stage(decomposer: Decomposer, stage: Stage) -> None:
     decomposer.use(stage.selector)
     decomposer.activate(stage.transforms)
     decomposer.sprites_frozen = stage.freeze_sprites
-
-
-def take_step(
-    decomposer: Decomposer,
-    optimizer: torch.optim.Optimizer,
-    images: Float[Tensor, "B C H W"],
-    mask_noise: float,
-    area_cost: float = 0.0,
-    teacher: Selector | None = None,
-    engine: Engine | None = None,
-) -> tuple[Loss, Scene]:
-    """Explain a batch, compare, learn. A loss that is not a number teaches nothing.
-
-    The images are this process's own; loss and scenes are those of the whole batch.
-    """
-    engine = engine or Engine()
-    if teacher is not None:
-        loss, scene = take_lesson(decomposer, images, teacher, engine.processes.mean_count)
-    else:
-        noise = decomposer.draw_noise(mask_noise)
-        scene = decomposer.explain(images, noise)
-        again, masks = decomposer.reconstruct(scene, noise)
-        loss = objective(images, scene, again, masks, decomposer.price or 0.0, area_cost)
-    own = engine.share(loss)
-    loss = engine.total(own)
-    # Asking an accelerator would make it wait; there the log finds out, a little later.
-    if images.device.type != "cpu" or torch.isfinite(loss.total):
-        engine.learn(own.total, optimizer)
-    return loss, engine.whole(scene)

@@ -195,7 +195,7 @@ def test_the_first_ones_complaint_is_everybodys(tmp_path):
     code = """
 import sys, torch
 from celstack.errors import CelstackError
-from celstack.processes import join
+from celstack.joining import join
 processes = join("cpu", timeout=30)
 said = processes.tell_state({"a": torch.ones(2), "b": 3} if processes.first else {})
 assert said["b"] == 3 and said["a"].tolist() == [1, 1]
@@ -253,8 +253,8 @@ def test_a_part_that_needs_processes_it_has_not_got_is_refused(monkeypatch):
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
-    monkeypatch.setattr("celstack.processes.find_device", lambda _: torch.device("mps"))
-    from celstack.processes import join
+    monkeypatch.setattr("celstack.joining.find_device", lambda _: torch.device("mps"))
+    from celstack.joining import join
 
     with pytest.raises(CelstackError, match="--device mps: is for one process"):
         join("mps")

@@ -44,7 +44,7 @@ def begin(
     timeout: float | None = None,
 ) -> tuple[Path, dict[str, float]]:
     """Run a recipe in a new folder; return the folder and the scores."""
-    from celstack.processes import join
+    from celstack.joining import join
     from celstack.rundir import RunDirectory
 
     assembly = _prepare(resolved, catalog, device, quiet)
@@ -65,7 +65,7 @@ def go_on(
     timeout: float | None = None,
 ) -> tuple[Path, dict[str, float]]:
     """Go on with the run of a folder; return the folder and the scores."""
-    from celstack.processes import join
+    from celstack.joining import join
     from celstack.rundir import RunDirectory
 
     assembly = _prepare(resolved, catalog, device, quiet)
