@@ -73,9 +73,8 @@ class _SharedNormalise(torch.autograd.Function):
         eps: float,
         processes: Processes,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        over = [0, *range(2, values.dim())]
-        own = _precise(values)
-        variance, mean = torch.var_mean(own, over, correction=0)
+        own = values.float() if values.dtype.itemsize < 4 else values
+        mean, variance = torch.ops.aten.batch_norm_update_stats(own, None, None, 0.0)
         number = mean.new_tensor([values.numel() / values.shape[1]])
         # Means and squares around them add up without the loss of digits of sums of squares.
         found = processes.stack(torch.cat([number, mean, variance]))
@@ -84,7 +83,7 @@ class _SharedNormalise(torch.autograd.Function):
         shares = numbers / count
         mean = (shares * means).sum(0)
         variance = (shares * (variances + (means - mean).square())).sum(0)
-        ctx.save_for_backward(values, weight, mean, (variance + eps).rsqrt(), count)
+        ctx.save_for_backward(values, weight, mean, variance, count)
         ctx.processes, ctx.eps = processes, eps
         ctx.mark_non_differentiable(mean, variance, count)
         ctx.set_materialize_grads(False)
@@ -97,20 +96,18 @@ class _SharedNormalise(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor, *_: Tensor | None) -> tuple[Tensor | None, ...]:
-        values, weight, mean, scale, count = ctx.saved_tensors
-        shape = [1, -1, *[1] * (values.dim() - 2)]
-        over = [0, *range(2, values.dim())]
-        slope = _precise(grad)
-        plain = (_precise(values) - mean.view(shape)) * scale.view(shape)
-        of_bias, of_weight = slope.sum(over), (slope * plain).sum(over)
-        both = ctx.processes.sum(torch.cat([of_bias, of_weight])) / count
-        level, tilt = both.split(len(mean))
+        values, weight, mean, variance, count = ctx.saved_tensors
+        # As if mean and variance were constants: that is one pass of torch's own.
+        own, of_weight, of_bias = torch.ops.aten.native_batch_norm_backward(
+            grad, values, weight, mean, variance, None, None, False, ctx.eps, [True] * 3
+        )
+        level, tilt = (ctx.processes.sum(torch.stack([of_bias, of_weight])) / count).unbind()
+        scale = (variance + ctx.eps).rsqrt()
         gain = scale if weight is None else scale * weight
-        own = (slope - level.view(shape) - plain * tilt.view(shape)) * gain.view(shape)
+        # What they add is linear in the values.
+        slope = -gain * scale * tilt
+        shape = [1, -1, *[1] * (values.dim() - 2)]
+        own.addcmul_(values, slope.to(own).view(shape))
+        own.sub_((gain * level + slope * mean).to(own).view(shape))
         learns = (of_weight, of_bias) if weight is not None else (None, None)
-        return own.to(values.dtype), *learns, None, None
-
-
-def _precise(values: Tensor) -> Tensor:
-    """Return what sums do not overflow in, and hardly round."""
-    return values.float() if values.dtype.itemsize < 4 else values
+        return own, *learns, None, None
