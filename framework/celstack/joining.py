@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 from datetime import timedelta
 
@@ -52,6 +53,8 @@ def _join(name: str, timeout: timedelta) -> Processes:
     fabric.launch()
     group = distributed.new_group(timeout=timeout)
     assert isinstance(group, distributed.ProcessGroup)  # all are members
+    # Threads that still carry messages when Python ends would take the process down with them.
+    atexit.register(distributed.destroy_process_group)
     joined = Processes(fabric.device, fabric.global_rank, count, group)
     mine = torch.tensor(Peers.introduce(), device=fabric.device)
     joined.peers = Peers(joined.rank, joined.stack(mine).tolist())
