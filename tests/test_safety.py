@@ -18,6 +18,7 @@ EXCUSED = {
 }
 PROGRAMS = {
     "datasets/clevr_chunks.py": "starts this very interpreter on a module of the kit",
+    "celstack/launch.py": "starts this very interpreter on each process of a run",
     "sweep/local.py": "starts this very interpreter on one run of a sweep",
 }
 EVALUATED = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Annotated
+from typing import Annotated, Literal
 
 from annotated_types import Ge, Gt, Interval
 from attrs import field
@@ -63,7 +63,9 @@ class Training:
     ``betas`` is how much Adam keeps, at every step, of the gradients' mean and of their size.
     Every ``reassign_every`` steps (0: never), sprites used less than ``reassign_below`` / K of
     the time start again: as what the selector misses, else as copies of the one used most.
-    Every ``checkpoint_every`` steps all that was learned is saved.
+    Every ``checkpoint_every`` steps all that was learned is saved. Encoders compute in the
+    ``precision`` of 32 bits, or mixed with bf16 or fp16. Of several processes, each takes its
+    share of a batch of ``batch_size``.
     """
 
     batch_size: Annotated[int, Ge(1)] = 32
@@ -83,6 +85,7 @@ class Training:
     reassign_below: Annotated[float, Interval(ge=0, le=1)] = 0.2
     workers: Annotated[int, Ge(0)] = 0
     checkpoint_every: Annotated[int, Ge(1)] = 500
+    precision: Literal["32", "bf16", "fp16"] = "32"
 
 
 @settings

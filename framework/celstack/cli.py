@@ -83,16 +83,24 @@ def _finish(command: Callable[[], None]) -> None:
             code = asked.code
         sys.stdout.flush()
     except RunFailedError as error:
-        code = complain(str(error), 1)
+        code = _complain(error, 1)
     except CelstackError as error:
-        code = complain(str(error), 2)
+        code = _complain(error, 2)
     except KeyboardInterrupt as error:
-        code = complain(str(error) or "interrupted", _stop_code(error))
+        code = _complain(error, _stop_code(error))
     except BrokenPipeError:
         # Whoever read our output has had enough of it, as `head` does.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     sys.exit(code)
+
+
+def _complain(error: BaseException, code: int) -> int:
+    """Say what ended a command; of several processes, one says what all of them know."""
+    alone = getattr(error, "alone", False)
+    if alone or os.environ.get("LOCAL_RANK", "0") == "0":
+        complain(str(error) or "interrupted", code)
+    return code
 
 
 def complain(text: str, code: int) -> int:

@@ -12,6 +12,9 @@ LONGEST = 400
 class CelstackError(Exception):
     """A mistake of the user's: printed without a traceback, exit code 2."""
 
+    alone: bool = False
+    """Whether, of several processes of a run, only this one knows, and has to tell."""
+
 
 class RunFailedError(CelstackError):
     """A run that was set up well and failed all the same: exit code 1."""
@@ -19,6 +22,14 @@ class RunFailedError(CelstackError):
 
 class MishapError(RunFailedError):
     """A run that something outside of it stopped: when that is mended, it may go on."""
+
+
+class ProcessLostError(RunFailedError):
+    """Another process of the run does not answer; one of those that are left tells."""
+
+    def __init__(self, text: str, alone: bool = True) -> None:
+        super().__init__(text)
+        self.alone = alone
 
 
 class Problem(NamedTuple):

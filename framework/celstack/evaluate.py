@@ -10,6 +10,7 @@ import torch
 
 from celstack.assembly import Evaluation
 from celstack.census import Census
+from celstack.engine import Engine
 from celstack.interfaces.dataset import Batch, Dataset
 from celstack.interfaces.metric import Metric
 from celstack.loader import in_order
@@ -23,13 +24,16 @@ def score(
     evaluation: Evaluation,
     watch: Callable[[int], None] | None = None,
     census: Census | None = None,
+    engine: Engine | None = None,
 ) -> dict[str, float]:
     """Score a model; a metric whose ground truth the dataset has not got is left out.
 
     Metrics that keep the scores of images have them afterwards. ``watch`` is told the size of
-    each batch that is done; ``census`` counts what sprites are used for.
+    each batch that is done; ``census`` counts what sprites are used for. The processes of an
+    ``engine`` explain a part of each batch, and all have the scores.
     """
     device = next(decomposer.parameters()).device
+    engine = engine or Engine()
     was_training = decomposer.training
     decomposer.eval()
     for metric in metrics:
@@ -41,7 +45,9 @@ def score(
             able = [m for m in able if all(getattr(batch, n) is not None for n in m.needs)]
             batch = to_device(batch, device)
             with torch.no_grad():
-                scene = decomposer.explain(batch.images)
+                engine.processes.divide(len(batch))
+                own = batch.images[engine.processes.part(len(batch))]
+                scene = engine.whole(decomposer.explain(own))
                 rendering = decomposer.render(scene)
             for metric in able:
                 metric.update(scene, rendering, batch)

@@ -7,11 +7,13 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from celstack.checkpoint import check_onward, pack, read_checkpoint, unpack
+from celstack.engine import Engine
 from celstack.errors import RunFailedError, printable
 from celstack.interruption import uninterrupted
 from celstack.model import Decomposer
@@ -34,8 +36,10 @@ class Keeper:
         decomposer: Decomposer,
         optimizer: torch.optim.Optimizer,
         directory: RunDirectory | None,
+        engine: Engine | None = None,
     ) -> None:
         self.decomposer, self.optimizer, self.directory = decomposer, optimizer, directory
+        self.engine = engine or Engine()
         device = next(decomposer.parameters()).device
         self.usage = Usage(decomposer.sprites.count, device)
         self.folder = directory.folder if directory else None
@@ -50,18 +54,23 @@ class Keeper:
 
     def resume(self) -> None:
         """Go back to the last checkpoint; where there is none yet, to the beginning."""
-        assert self.directory is not None
-        path = self.directory.folder / "checkpoint.pt"
-        if not path.exists():
-            self.directory.cut_log(0)
+        path = (self.folder or Path()) / "checkpoint.pt"
+        processes = self.engine.processes
+        state: dict[str, Any] = {}
+        with processes.one_mind():
+            if processes.first and path.exists():
+                state = read_checkpoint(path)
+                check_onward(state, self.recipe, path)
+        state = processes.tell_state(state)
+        if self.directory:
+            self.directory.cut_log(state.get("log", 0))
+        if not state:
             return
-        state = read_checkpoint(path)
-        check_onward(state, self.recipe, path)
         unpack(state, self.decomposer, self.optimizer, self.usage.counts, path.parent)
-        self.directory.cut_log(state["log"])
+        self.engine.load_state(state.get("scaler", {}))
         self.step = self.saved = state["step"]
         here = str(torch.__version__)
-        if state["torch"] != here:
+        if state["torch"] != here and processes.first:
             text = (
                 f"{path}: was made with torch {printable(state['torch'])}, and this is {here}"
             )
@@ -124,7 +133,7 @@ class Keeper:
         if self.directory:
             counts, place = self.usage.counts, (self.step, self.stage)
             state = pack(self.decomposer, self.optimizer, counts, place, self.recipe)
-            self.directory.save_checkpoint(state)
+            self.directory.save_checkpoint({**state, **self.engine.state()})
             self.saved = self.step
 
     def _kept(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch.utils.data import DataLoader
@@ -55,18 +55,31 @@ def _leave_quietly(_: int) -> None:
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
 
 
+def _everything(_: int) -> slice:
+    return slice(None)
+
+
 def shuffled(
-    dataset: Dataset, split: str, batch_size: int, seed: int, workers: int = 0, skip: int = 0
+    dataset: Dataset,
+    split: str,
+    batch_size: int,
+    seed: int,
+    workers: int = 0,
+    skip: int = 0,
+    part: Callable[[int], slice] = _everything,
 ) -> Iterator[Batch]:
     """Read a split for ever, epoch after epoch, each in its own order.
 
     The last batch of an epoch may be smaller than the others. The first ``skip`` batches of
-    all are left out, without being read.
+    all are left out, without being read; so are images that are not in the ``part`` of a
+    batch of so many.
     """
     epoch, skip = divmod(skip, math.ceil(dataset.count(split) / batch_size))
     while True:
         order = epoch_order(dataset.count(split), seed, epoch)
-        batches = [indices.tolist() for indices in order.split(batch_size)][skip:]
+        batches = [
+            indices[part(len(indices))].tolist() for indices in order.split(batch_size)[skip:]
+        ]
         skip = 0
         source = _Split(dataset, split, batches)
         # Each epoch's order is known beforehand, so workers cannot change it.
@@ -89,6 +102,12 @@ def shuffled(
         if mishap is not None:
             raise mishap
         epoch += 1
+
+
+def batch_length(count: int, batch_size: int, number: int) -> int:
+    """Return how many images the batch of this number has, of all of ``shuffled``."""
+    before = number % math.ceil(count / batch_size) * batch_size
+    return min(batch_size, count - before)
 
 
 def epoch_order(count: int, seed: int, epoch: int) -> torch.Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import attrs
 from jaxtyping import Float
 from torch import Tensor
@@ -29,14 +31,19 @@ class Loss:
 
     def numbers(self) -> dict[str, float]:
         """Return the total and its terms, by name."""
-        terms = {name: float(term) for name, term in self._terms().items()}
+        terms = {name: float(term) for name, term in self.terms().items()}
         return {**terms, "loss": float(self.total)}
 
     def detach(self) -> Loss:
         """Return the same numbers without their history."""
-        return Loss(**{name: term.detach() for name, term in self._terms().items()})
+        return self.each(Tensor.detach)
 
-    def _terms(self) -> dict[str, Float[Tensor, ""]]:
+    def each(self, change: Callable[[Float[Tensor, ""]], Float[Tensor, ""]]) -> Loss:
+        """Return a loss whose terms are changed, one by one, in their order."""
+        return Loss(**{name: change(term) for name, term in self.terms().items()})
+
+    def terms(self) -> dict[str, Float[Tensor, ""]]:
+        """Return the terms that there are, by name."""
         terms = attrs.asdict(self, recurse=False)
         return {name: term for name, term in terms.items() if term is not None}
 

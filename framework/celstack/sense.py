@@ -53,6 +53,9 @@ def _check_leftovers(assembly: Assembly) -> list[Problem]:
     if assembly.transforms.background and assembly.backgrounds is None:
         text = "there are no backgrounds to transform; add [backgrounds]"
         problems.append(Problem("transforms.background", text))
+    if assembly.training.precision != "32" and assembly.predictor is None:
+        text = "there is no predictor, and so no encoder to compute in other than 32 bits"
+        problems.append(Problem("training.precision", text))
     names = [metric.name for metric in assembly.metrics]
     for index, name in enumerate(names):
         if name in names[:index]:

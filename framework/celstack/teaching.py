@@ -7,10 +7,10 @@ and no parameter has a scale that would have to be known here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy
 
@@ -30,10 +30,19 @@ THERE = 0.5
 
 Steps = Sequence[tuple[Chain, Float[Tensor, "n _"]]]
 """Chains with their parameters, from the sprite to the canvas."""
+Counted = Callable[[Bool[Tensor, "*any"]], Shaped[Tensor, ""]]
+
+
+def count(where: Bool[Tensor, "*any"]) -> Shaped[Tensor, ""]:
+    """Count, at least 1, so that the mean over nothing is 0."""
+    return where.sum().clamp_min(1)
 
 
 def take_lesson(
-    decomposer: Decomposer, images: Float[Tensor, "B C H W"], teacher: Selector
+    decomposer: Decomposer,
+    images: Float[Tensor, "B C H W"],
+    teacher: Selector,
+    counted: Counted = count,
 ) -> tuple[Loss, Scene]:
     """Let a teacher explain images, and see how far the predictor is from saying the same."""
     may_be_empty = teacher.empty_cost is not None and not decomposer.sprites_frozen
@@ -45,7 +54,7 @@ def take_lesson(
         loss = objective(images, scene, rendering.image, masks, price)
         there = (masks > THERE).to(images).view(*scene.sprite.shape, -1)
         overlap = there @ there.mT > 0
-    teaching = disagreement(decomposer, decomposer.predict(images), scene, overlap)
+    teaching = disagreement(decomposer, decomposer.predict(images), scene, overlap, counted)
     return Loss(loss.reconstruction, loss.sprites, teaching), scene
 
 
@@ -54,21 +63,26 @@ def disagreement(
     prediction: Prediction,
     scene: Scene,
     overlap: Bool[Tensor, "B L L"],
+    counted: Counted = count,
 ) -> Float[Tensor, ""]:
     """Return how far predictions are from scenes, whose layers may be predicted in any order.
 
     It is the mean distance of filled layers, of backgrounds, and the cross-entropy of which
     layer hides which, for pairs that ``overlap``. Of a layer that is empty nothing is asked: a
-    selector finds out by itself that it explains nothing.
+    selector finds out by itself that it explains nothing. ``counted`` says over how many the
+    means are, which is not what is here when other processes have a part of the batch.
     """
     filled = scene.sprite != EMPTY
     overlap = overlap & filled[:, :, None] & filled[:, None, :]
     with torch.no_grad():
         costs = _costs(decomposer, prediction, scene)
     chosen = pair(costs * filled[:, :, None], overlap, _depth(decomposer, scene))
-    total = _mean(_distance_of_layers(decomposer, prediction, scene, chosen), filled)
+    apart = _distance_of_layers(decomposer, prediction, scene, chosen)
+    total = (apart * filled).sum() / counted(filled)
     if decomposer.compositor.num_logits:
-        total = total + _disorder(decomposer, prediction, scene, overlap, chosen)
+        pairs = overlap.tril(-1)
+        surprise = _disorder(decomposer, prediction, scene, chosen)
+        total = total + (surprise * pairs).sum() / counted(pairs)
     if decomposer.backgrounds is not None:
         total = total + _distance_of_backgrounds(decomposer, prediction, scene).mean()
     return total
@@ -188,17 +202,10 @@ def _disorder(
     decomposer: Decomposer,
     prediction: Prediction,
     scene: Scene,
-    overlap: Bool[Tensor, "B L L"],
     chosen: Int[Tensor, "B L"],
-) -> Float[Tensor, ""]:
-    """Return the cross-entropy of which layer hides which, over pairs that overlap."""
+) -> Float[Tensor, "B L L"]:
+    """Return the cross-entropy of which layer hides which."""
     hides = decomposer.compositor.occlusion(prediction.occlusion_logits, training=True)
     image = torch.arange(len(scene), device=chosen.device)[:, None, None]
     hides = hides[image, chosen[:, :, None], chosen[:, None, :]]
-    surprise = binary_cross_entropy(hides, scene.occlusion, reduction="none")
-    return _mean(surprise, overlap.tril(-1))
-
-
-def _mean(values: Float[Tensor, "*any"], where: Bool[Tensor, "*any"]) -> Float[Tensor, ""]:
-    """Return the mean where it is asked for; 0 where that is nowhere."""
-    return (values * where).sum() / where.sum().clamp_min(1)
+    return binary_cross_entropy(hides, scene.occlusion, reduction="none")

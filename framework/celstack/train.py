@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import ExitStack
 from copy import deepcopy
 from pathlib import Path
 
@@ -15,21 +15,21 @@ from celstack.assembly import Assembly, Stage, Training
 from celstack.audience import Audience
 from celstack.census import Census
 from celstack.curriculum import schedule
-from celstack.device import find_device
+from celstack.engine import Engine
 from celstack.errors import CelstackError, one_line
 from celstack.evaluate import score, to_device
-from celstack.interfaces.selector import Selector
+from celstack.joining import join
 from celstack.keeper import Keeper
-from celstack.loader import shuffled
+from celstack.loader import batch_length, shuffled
 from celstack.memory import keep_memory
 from celstack.model import Decomposer
-from celstack.objective import Loss, objective
 from celstack.optimizer import build_optimizer, set_rates
 from celstack.reassign import reassign_unused
 from celstack.rundir import RunDirectory
 from celstack.scene import Scene
 from celstack.sense import demand_sense
-from celstack.teaching import take_lesson
+from celstack.step import take_step
+from celstack.stopping import Stopping
 
 SAMPLE = 100
 """How many images parts may look at before they start."""
@@ -55,17 +55,28 @@ def run(
     Without a directory nothing is written; a folder's name stands for a new directory in it.
     To ``resume`` is to go on, bit for bit, with a run of the same assembly that was stopped:
     the directory is then its own, and so is a folder's name.
+
+    In one of several processes, as torchrun starts them, a run is that of all of them: each
+    has the same model and scores in the end, and the first one alone writes and is watched.
     """
     demand_sense(assembly)
     if resume and directory is None:
         raise CelstackError("resume=True: say the directory of the run that is to go on")
-    if isinstance(directory, str | Path):
-        directory = _directory(assembly, Path(directory), resume)
-    with directory.held() if directory else nullcontext():
-        return _run(assembly, directory, device, resume)
+    processes = join(device)
+    with ExitStack() as stack:
+        with processes.one_mind():
+            own = _directory(assembly, directory, resume) if processes.first else None
+            if own is not None:
+                stack.enter_context(own.held())
+        return _run(assembly, own, Engine(processes, assembly.training.precision), resume)
 
 
-def _directory(assembly: Assembly, folder: Path, resume: bool) -> RunDirectory:
+def _directory(
+    assembly: Assembly, directory: RunDirectory | str | Path | None, resume: bool
+) -> RunDirectory | None:
+    if directory is None or isinstance(directory, RunDirectory):
+        return directory
+    folder = Path(directory)
     if not resume:
         return RunDirectory.create(folder, assembly.dataset.name, assembly.seed)
     if not folder.is_dir():
@@ -74,21 +85,38 @@ def _directory(assembly: Assembly, folder: Path, resume: bool) -> RunDirectory:
 
 
 def _run(
-    assembly: Assembly, directory: RunDirectory | None, device: str, resume: bool
+    assembly: Assembly, directory: RunDirectory | None, engine: Engine, resume: bool
 ) -> Trained:
     keep_memory()
-    decomposer = start(assembly).to(find_device(device)).train()
+    decomposer = engine.fit(start(assembly)).train()
     optimizer = build_optimizer(decomposer, assembly.training)
-    audience = Audience(assembly.observers)
-    keeper = Keeper(decomposer, optimizer, directory)
+    audience = Audience(assembly.observers if engine.processes.first else [])
+    keeper = Keeper(decomposer, optimizer, directory, engine)
     if resume:
         keeper.resume()
+    engine.follow(decomposer, optimizer)
+    with Stopping(engine.processes) as stopping:
+        scores = _learn_and_judge(assembly, keeper, audience, stopping)
+    audience.tell("celstack_run_finished", folder=keeper.folder, scores=scores)
+    return Trained(decomposer, scores, keeper.folder)
+
+
+def _learn_and_judge(
+    assembly: Assembly, keeper: Keeper, audience: Audience, stopping: Stopping
+) -> dict[str, float]:
+    decomposer, directory = keeper.decomposer, keeper.directory
     try:
-        _learn(assembly, decomposer, optimizer, audience, keeper)
+        _learn(assembly, keeper, audience, stopping)
         decomposer.eval()
         census = Census(decomposer.sprites.count)
         scores = score(
-            decomposer, assembly.dataset, assembly.metrics, assembly.evaluation, census=census
+            decomposer,
+            assembly.dataset,
+            assembly.metrics,
+            assembly.evaluation,
+            watch=lambda _: stopping.check(),
+            census=census,
+            engine=keeper.engine,
         )
         audience.tell(
             "celstack_evaluated", step=keeper.step, scores=scores, decomposer=decomposer
@@ -103,8 +131,7 @@ def _run(
         reason = (str(error) or "interrupted") if asked else one_line(error)
         audience.tell("celstack_run_stopped", step=keeper.step, reason=reason)
         raise
-    audience.tell("celstack_run_finished", folder=keeper.folder, scores=scores)
-    return Trained(decomposer, scores, keeper.folder)
+    return scores
 
 
 def start(assembly: Assembly) -> Decomposer:
@@ -117,21 +144,23 @@ def start(assembly: Assembly) -> Decomposer:
     return decomposer
 
 
-def _learn(
-    assembly: Assembly,
-    decomposer: Decomposer,
-    optimizer: torch.optim.Optimizer,
-    audience: Audience,
-    keeper: Keeper,
-) -> None:
+def _learn(assembly: Assembly, keeper: Keeper, audience: Audience, stopping: Stopping) -> None:
+    decomposer, optimizer, engine = keeper.decomposer, keeper.optimizer, keeper.engine
     dataset, training, seed = assembly.dataset, assembly.training, assembly.seed
+    count, processes = dataset.count("train"), engine.processes
     # Copies, as all parts of a model are: selectors may remember something.
     stages = deepcopy(assembly.stages)
-    phases = schedule(stages, dataset.count("train"), training.batch_size)
+    phases = schedule(stages, count, training.batch_size)
     steps = phases[-1].end
     device = next(decomposer.parameters()).device
     batches = shuffled(
-        dataset, "train", training.batch_size, seed, training.workers, skip=keeper.step
+        dataset,
+        "train",
+        training.batch_size,
+        seed,
+        training.workers,
+        skip=keeper.step,
+        part=processes.part,
     )
     audience.tell(
         "celstack_run_started",
@@ -152,7 +181,9 @@ def _learn(
             keeper.log(begins=phase.title)
         audience.tell("celstack_phase_started", phase=phase, step=keeper.step)
         while keeper.step < phase.end:
+            # Of a batch, this process reads its own share.
             images = to_device(next(batches), device).images
+            processes.divide(batch_length(count, training.batch_size, keeper.step))
             # Observers are told when a step is whole: whatever they do then costs none of it.
             with keeper.stepping():
                 loss, scene = take_step(
@@ -162,6 +193,7 @@ def _learn(
                     training.mask_noise,
                     training.area_cost,
                     phase.stage.teacher,
+                    engine,
                 )
                 keeper.count_step(loss, phase.title)
                 keeper.log_usage(scene)
@@ -170,7 +202,7 @@ def _learn(
                 "celstack_step_finished",
                 step=keeper.step,
                 loss=loss,
-                images=len(images),
+                images=len(scene),
                 scene=scene,
                 rates=rates,
             )
@@ -178,8 +210,10 @@ def _learn(
                 audience.tell("celstack_sprites_reassigned", step=keeper.step, sprites=again)
             if keeper.step % training.checkpoint_every == 0 or keeper.step in (1, steps):
                 keeper.save()
+                engine.follow(decomposer, optimizer)
                 if keeper.folder:
                     audience.tell("celstack_checkpoint_saved", step=keeper.step)
+            stopping.check()
 
 
 def _reassign(
@@ -195,9 +229,12 @@ def _reassign(
     due = every and keeper.step % every == 0
     if not due or not stage.reassign or stage.teacher is not None:
         return []
-    last, below = (images, scene), training.reassign_below
-    again = reassign_unused(keeper.decomposer, keeper.optimizer, keeper.usage, below, last)
+    (images,), below = keeper.engine.processes.gather([images]), training.reassign_below
+    again = reassign_unused(
+        keeper.decomposer, keeper.optimizer, keeper.usage, below, (images, scene)
+    )
     if again:
+        keeper.engine.follow(keeper.decomposer, keeper.optimizer)
         keeper.log(reassigned=again)
     return again
 
@@ -207,27 +244,3 @@ def begin_stage(decomposer: Decomposer, stage: Stage) -> None:
     decomposer.use(stage.selector)
     decomposer.activate(stage.transforms)
     decomposer.sprites_frozen = stage.freeze_sprites
-
-
-def take_step(
-    decomposer: Decomposer,
-    optimizer: torch.optim.Optimizer,
-    images: Float[Tensor, "B C H W"],
-    mask_noise: float,
-    area_cost: float = 0.0,
-    teacher: Selector | None = None,
-) -> tuple[Loss, Scene]:
-    """Explain a batch, compare, learn. A loss that is not a number teaches nothing."""
-    if teacher is not None:
-        loss, scene = take_lesson(decomposer, images, teacher)
-    else:
-        noise = decomposer.draw_noise(mask_noise)
-        scene = decomposer.explain(images, noise)
-        again, masks = decomposer.reconstruct(scene, noise)
-        loss = objective(images, scene, again, masks, decomposer.price or 0.0, area_cost)
-    # Asking an accelerator would make it wait; there the log finds out, a little later.
-    if images.device.type != "cpu" or torch.isfinite(loss.total):
-        optimizer.zero_grad()
-        loss.total.backward()
-        optimizer.step()
-    return loss.detach(), scene

@@ -28,7 +28,8 @@ from celstack.memory import keep_memory
 from celstack.optimizer import build_optimizer
 from celstack.recipe import bundled_names, read_recipe
 from celstack.resolve import resolve
-from celstack.train import begin_stage, start, take_step
+from celstack.step import take_step
+from celstack.train import begin_stage, start
 
 ROUNDS = 3
 FEWER = {"paper/clevr6.toml": ["dataset.count=64", "dataset.test_count=1"]}

@@ -17,7 +17,7 @@ import torch
 from celstack.assembly import Training
 from celstack.model import Decomposer
 from celstack.optimizer import build_optimizer
-from celstack.train import take_step
+from celstack.step import take_step
 from celstack_kit.compositors.ordered import Ordered
 from celstack_kit.datasets.tetrominoes import Tetrominoes
 from celstack_kit.encoders.resnet32 import Resnet32

@@ -24,7 +24,7 @@ from celstack.candidates import render_candidates
 from celstack.memory import keep_memory
 from celstack.model import Decomposer
 from celstack.optimizer import build_optimizer
-from celstack.train import take_step
+from celstack.step import take_step
 from celstack_kit.compositors.occlusion import Occlusion
 from celstack_kit.compositors.ordered import Ordered
 from celstack_kit.encoders.resnet18 import Resnet18

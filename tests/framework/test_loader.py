@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from celstack.interfaces.dataset import Batch, Dataset
-from celstack.loader import epoch_order, in_order, shuffled
+from celstack.loader import batch_length, epoch_order, in_order, shuffled
+from celstack.processes import Processes
 
 
 class Numbers(Dataset):
@@ -122,3 +123,32 @@ def test_batches_that_are_skipped_are_not_read(monkeypatch):
     next(shuffled(Numbers(), "train", 2, 0, skip=2))
 
     assert [len(indices) for indices in asked] == [1]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_processes_read_every_image_once_and_only_their_own(workers):
+    first, second = (
+        numbers(
+            islice(
+                shuffled(
+                    Numbers(),
+                    "train",
+                    5,
+                    seed=0,
+                    workers=workers,
+                    part=Processes(torch.device("cpu"), rank, 2).part,
+                ),
+                3,
+            )
+        )
+        for rank in range(2)
+    )
+
+    assert [(len(a), len(b)) for a, b in zip(first, second, strict=True)] == [(2, 3)] * 3
+    assert list(map(list.__add__, first, second)) == read_shuffled(3, batch_size=5)
+
+
+@pytest.mark.parametrize(("number", "length"), [(0, 2), (1, 2), (2, 1), (3, 2), (5, 1)])
+def test_the_length_of_every_batch_is_known_beforehand(number, length):
+    assert batch_length(5, 2, number) == length
+    assert len(read_shuffled(6)[number]) == length

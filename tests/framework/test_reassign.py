@@ -6,7 +6,7 @@ from celstack.model import Decomposer
 from celstack.optimizer import build_optimizer
 from celstack.reassign import JITTER, Usage, reassign, reassign_unused
 from celstack.scene import EMPTY
-from celstack.train import take_step
+from celstack.step import take_step
 from celstack_kit.compositors.ordered import Ordered
 from celstack_kit.encoders.strided import Strided
 from celstack_kit.predictors.network import Network

@@ -31,14 +31,15 @@ def main(arguments: argparse.Namespace) -> None:
         return
 
     from celstack.catalog import Catalog
-    from celstack.commands.running import go_on, tell
+    from celstack.commands.running import go_on, spread, tell
     from celstack.recipe import read_recipe
     from celstack.resolve import resolve
 
     catalog = Catalog()
     resolved = resolve(read_recipe(str(folder / "resolved.toml")), catalog)
-    folder, scores = go_on(resolved, catalog, folder, arguments.device, arguments.quiet)
-    tell(folder, scores, arguments.quiet)
+    spread(arguments)
+    device, quiet, timeout = arguments.device, arguments.quiet, arguments.timeout
+    tell(*go_on(resolved, catalog, folder, device, quiet, timeout), quiet)
 
 
 def _say_finished(folder: Path, quiet: bool) -> None:

@@ -38,6 +38,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="auto, cpu, cuda, cuda:1, mps ... (auto: the best there is)",
     )
     parser.add_argument(
+        "--devices",
+        type=int,
+        metavar="N",
+        help="train one run in N processes of this machine, each with its share of a batch",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        metavar="SECONDS",
+        help="how long they wait for one that does not answer (120)",
+    )
+    parser.add_argument(
         "--quiet", action="store_true", help="print nothing but the run's folder"
     )
 
@@ -69,7 +81,7 @@ def main(arguments: argparse.Namespace) -> None:
         )
 
     from celstack.catalog import Catalog
-    from celstack.commands.running import begin, tell
+    from celstack.commands.running import begin, spread, tell
     from celstack.recipe import read_recipe
     from celstack.resolve import resolve
 
@@ -78,11 +90,13 @@ def main(arguments: argparse.Namespace) -> None:
         resolve(read_recipe(arguments.recipe, overrides), catalog)
         for overrides in _overrides(arguments)
     ]
+    spread(arguments)
     if arguments.seeds is not None:
         _run_seeds(recipes, catalog, arguments)
         return
     out, quiet = Path(arguments.out or OUT), arguments.quiet
-    tell(*begin(recipes[0], catalog, out, arguments.device, quiet), quiet)
+    device, timeout = arguments.device, arguments.timeout
+    tell(*begin(recipes[0], catalog, out, device, quiet, timeout), quiet)
 
 
 def _overrides(arguments: argparse.Namespace) -> list[list[str]]:
@@ -106,8 +120,9 @@ def _run_seeds(
     """Run one seed after the other; whatever happens, sum up those that are finished."""
     from celstack.cli import complain, say
     from celstack.commands.running import begin
-    from celstack.errors import RunFailedError
+    from celstack.errors import ProcessLostError, RunFailedError
     from celstack.finished import read_finished
+    from celstack.launch import first
 
     out = Path(arguments.out or OUT)
     finished: list[FinishedRun] = []
@@ -115,19 +130,30 @@ def _run_seeds(
     try:
         for number, resolved in enumerate(recipes, start=1):
             seed = resolved.root.options["seed"]
-            if not arguments.quiet:
+            if first() and not arguments.quiet:
                 say(f"seed {seed}: run {number} of {len(recipes)}")
             try:
-                folder, _ = begin(resolved, catalog, out, arguments.device, arguments.quiet)
+                folder, _ = begin(
+                    resolved,
+                    catalog,
+                    out,
+                    arguments.device,
+                    arguments.quiet,
+                    arguments.timeout,
+                )
             except KeyboardInterrupt as stopped:
                 left = [one.root.options["seed"] for one in recipes[number:]]
                 raise type(stopped)(_with_others(str(stopped), left)) from None
+            except ProcessLostError:
+                raise  # the other seeds would miss it, too
             except RunFailedError as error:
                 failures[seed] = str(error)
-                complain(f"seed {seed} failed: {error}", 1)
+                if first():
+                    complain(f"seed {seed} failed: {error}", 1)
                 continue
-            finished.append(read_finished(folder))
-            say(str(folder))
+            if first():
+                finished.append(read_finished(folder))
+                say(str(folder))
     finally:
         if finished:
             _sum_up(finished, failures, arguments.quiet)
