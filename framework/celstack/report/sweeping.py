@@ -91,7 +91,7 @@ def _address(run: FinishedRun) -> str:
 def _embed(path: Path) -> str:
     """Spell a picture as an address; one that is missing or damaged is left out."""
     try:
-        with Image.open(path) as picture:
+        with Image.open(path, formats=["PNG"]) as picture:
             return data_uri(picture)
     # Files that are damaged fail in many ways.
     except Exception:
