@@ -63,7 +63,7 @@ def reassign_unused(
     else:
         unused = _with_twins(unused, selector.twins(decomposer), usage.counts.tolist())
     if unused:
-        missed = selector.missed(*last, decomposer, len(unused)) if last else None
+        missed = selector.missed(*last, decomposer, unused) if last else None
         left = redraw(decomposer, optimizer, unused, [] if missed is None else list(missed))
         reassign(decomposer, optimizer, left, usage.most_used())
     usage.reset()

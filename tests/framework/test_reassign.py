@@ -136,7 +136,7 @@ class Telling(Greedy):
     def twins(self, decomposer):
         return [(0, 1), (1, 2)]
 
-    def missed(self, images, scene, decomposer, count):
+    def missed(self, images, scene, decomposer, unused):
         return torch.full((1, 4, 4, 4), 0.25)
 
 

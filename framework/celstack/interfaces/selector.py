@@ -57,7 +57,10 @@ class Selector(Part):
         images: Float[Tensor, "B C H W"],  # noqa: ARG002
         scene: Scene,  # noqa: ARG002
         decomposer: Decomposer,  # noqa: ARG002
-        count: int,  # noqa: ARG002
+        unused: list[int],  # noqa: ARG002
     ) -> Float[Tensor, "n D h w"] | None:
-        """Draw at most ``count`` sprites that these scenes miss; None, if it cannot tell."""
+        """Draw what these scenes miss, for sprites that nobody uses, in their order.
+
+        They may be fewer; None, if it cannot tell.
+        """
         return None

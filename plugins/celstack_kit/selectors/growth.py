@@ -11,10 +11,11 @@ from celstack import Decomposer, Scene
 from celstack.softclip import softclip
 from celstack_kit.selectors.bank import even_window, seen_in
 from celstack_kit.selectors.correlation import Correlation
+from celstack_kit.selectors.trial import Drawings
 
 ALIKE = 0.96
 """Sprites whose correlation is higher, where it is highest, are the same."""
-NEARLY_ALIKE = 0.965
+NEARLY_ALIKE = 0.955
 """The same for sprites that are turned and resized, which never fit to the pixel."""
 TURNS = 24
 SMALLER = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5)
@@ -65,10 +66,24 @@ def _pairs(alike: Bool[Tensor, "K K"]) -> list[tuple[int, int]]:
 
 
 def enlarge(sprites: Float[Tensor, "n D h w"]) -> Float[Tensor, "n D h w"]:
-    """Let what is opaque fill most of each sprite: whoever is resized had better be large."""
-    frames = sprites.new_tensor([_frame(sprite[-1] > 0.5) for sprite in sprites]).view(-1, 2, 3)
-    where = affine_grid(frames, list(sprites.shape), align_corners=False)
+    """Let what is opaque fill most of each sprite: whoever is resized had better be large.
+
+    What is opaque in several pieces is framed by its largest; the others may be of something
+    else, and be cut off.
+    """
+    frames = [_frame(_largest_piece(sprite[-1] > 0.5)) for sprite in sprites]
+    maps = sprites.new_tensor(frames).view(-1, 2, 3)
+    where = affine_grid(maps, list(sprites.shape), align_corners=False)
     return grid_sample(sprites, where, padding_mode="border", align_corners=False)
+
+
+def _largest_piece(opaque: Bool[Tensor, "h w"]) -> Bool[Tensor, "h w"]:
+    from scipy.ndimage import label
+
+    pieces = torch.from_numpy(label(opaque.cpu().numpy())[0]).to(opaque.device)
+    # Number 0 is what is not opaque.
+    areas = pieces.flatten().bincount()[1:]
+    return pieces == int(areas.argmax()) + 1 if len(areas) else opaque
 
 
 def _frame(opaque: Bool[Tensor, "h w"]) -> list[list[float]]:
@@ -90,7 +105,7 @@ def draw_missing(
     count: int,
     size: tuple[int, int],
     tints: bool,
-) -> Float[Tensor, "n D h w"]:
+) -> Drawings:
     """Draw sprites from the images that are explained worst, one from each.
 
     The layer that explains worst is taken out; what then is not explained is the sprite.
@@ -114,9 +129,9 @@ def draw_missing(
         for image, power, corner in zip(
             pad(images, margin), pad(strength, margin), corners, strict=True
         )
-        if float(power.max()) > FAINT
     ]
-    return torch.stack(drawn) if drawn else images.new_zeros(0, images.shape[1] + 1, *size)
+    seen = strength.flatten(1).amax(1) > FAINT
+    return Drawings(torch.stack(drawn)[seen], worst[seen])
 
 
 def _window(

@@ -15,6 +15,7 @@ from celstack_kit.selectors.order import find_order
 from celstack_kit.selectors.placing import Placing, can_place
 from celstack_kit.selectors.search import Search, Turned, Upright
 from celstack_kit.selectors.sweep import explain_again, fill
+from celstack_kit.selectors.trial import choose_drawings
 
 
 class Matching(Selector):
@@ -117,14 +118,18 @@ class Matching(Selector):
         images: Float[Tensor, "B C H W"],
         scene: Scene,
         decomposer: Decomposer,
-        count: int,
+        unused: list[int],
     ) -> Float[Tensor, "n D h w"]:
-        """Draw sprites from what is explained worst."""
+        """Draw sprites from what is explained worst; of those to be turned, the best ones."""
         sprites = decomposer.sprite_images()
         size = (sprites.shape[2], sprites.shape[3])
         tints = Placing(decomposer, size).tints
+        count = len(images) if self._turns else len(unused)
         drawn = draw_missing(images, scene, decomposer, count, size, tints)
-        return enlarge(drawn) if self._turns else drawn
+        if not self._turns:
+            return drawn.looks
+        drawn = drawn._replace(looks=enlarge(drawn.looks))
+        return choose_drawings(drawn, images, decomposer, unused)
 
 
 def _sweep(draft: Draft, search: Search, price: float | None, sweeps: int, rank: int) -> Draft:

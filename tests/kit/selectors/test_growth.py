@@ -58,7 +58,7 @@ def test_what_is_missing_is_drawn_where_it_is(tint):
         model.sprites.mask.copy_(0.1 * SQUARE)
     scene = model.explain(images)
 
-    (drawn,) = model.selector.missed(images, scene, model, count=1)
+    (drawn,) = model.selector.missed(images, scene, model, unused=[0])
 
     assert find_twins(torch.stack([drawn, sprites(BAR)[0]])) == ([(0, 1)] if tint else [])
     opaque = drawn[3] > 0.5
@@ -77,7 +77,7 @@ def test_nothing_is_drawn_of_images_that_are_explained():
     images = torch.zeros(2, 3, 16, 16)
     model.prepare(images)
 
-    assert len(model.selector.missed(images, model.explain(images), model, count=2)) == 0
+    assert len(model.selector.missed(images, model.explain(images), model, unused=[0])) == 0
 
 
 def wedge_shape():
@@ -112,6 +112,18 @@ def test_what_is_drawn_to_be_resized_is_made_large():
     assert int(columns.max() - columns.min()) + 1 == 16
     assert int(rows.max() - rows.min()) + 1 == pytest.approx(13, abs=1)
     assert float(columns.float().mean()) == pytest.approx(9.5, abs=0.5)
+
+
+def test_what_is_drawn_is_framed_by_its_largest_piece():
+    pieces = torch.zeros(20, 20)
+    pieces[8:13, 2:8] = pieces[0, 16:] = pieces[19, 10:12] = 1.0
+
+    (large,) = enlarge(sprites(pieces))
+
+    rows, columns = (large[-1] > 0.5).nonzero().unbind(1)
+    assert int(columns.max() - columns.min()) + 1 == 16
+    assert float(columns.float().mean()) == pytest.approx(9.5, abs=0.5)
+    assert float(rows.float().mean()) == pytest.approx(9.5, abs=0.5)
 
 
 def test_nothing_and_what_is_large_already_stay_as_they_are():
