@@ -58,9 +58,9 @@ class Selector(Part):
         scene: Scene,  # noqa: ARG002
         decomposer: Decomposer,  # noqa: ARG002
         unused: list[int],  # noqa: ARG002
-    ) -> Float[Tensor, "n D h w"] | None:
-        """Draw what these scenes miss, for sprites that nobody uses, in their order.
+    ) -> dict[int, Float[Tensor, "D h w"]]:
+        """Draw what these scenes miss, for sprites that nobody uses, as far as it can.
 
-        They may be fewer; None, if it cannot tell.
+        Others may be drawn anew as well, where that explains images better.
         """
-        return None
+        return {}

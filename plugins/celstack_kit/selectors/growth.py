@@ -1,9 +1,10 @@
 """Growth: which sprites are one too many, and which are missing."""
 
 import math
+from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample, pad
 
@@ -11,12 +12,11 @@ from celstack import Decomposer, Scene
 from celstack.softclip import softclip
 from celstack_kit.selectors.bank import even_window, seen_in
 from celstack_kit.selectors.correlation import Correlation
-from celstack_kit.selectors.trial import Drawings
 
 ALIKE = 0.96
 """Sprites whose correlation is higher, where it is highest, are the same."""
-NEARLY_ALIKE = 0.955
-"""The same for sprites that are turned and resized, which never fit to the pixel."""
+NEARLY_ALIKE = 0.95
+"""The same for sprites that are turned and resized, which never fit to the pixel: a doubt."""
 TURNS = 24
 SMALLER = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5)
 FILLED = 0.8
@@ -27,6 +27,13 @@ FAINT = 0.05
 """Nothing is drawn of what is weaker than this."""
 LIGHT = 0.9
 """The colour of a drawn sprite where it is transparent."""
+
+
+class Drawings(NamedTuple):
+    """What may become sprites, and the images that it was drawn from."""
+
+    looks: Float[Tensor, "n D h w"]
+    source: Int[Tensor, " n"]
 
 
 def find_twins(sprites: Float[Tensor, "K D h w"]) -> list[tuple[int, int]]:

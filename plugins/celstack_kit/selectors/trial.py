@@ -1,52 +1,73 @@
-"""Trial: which drawings would make the best sprites."""
+"""Trial: whether drawings would make better sprites."""
 
 from copy import deepcopy
-from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from celstack import EMPTY, Decomposer
+from celstack_kit.selectors.growth import Drawings, find_turned_twins
+
+WORTH = 0.02
+"""A sprite that is used is given up if that saves more than this share of what is left."""
 
 
-class Drawings(NamedTuple):
-    """What may become sprites, and the images that it was drawn from."""
-
-    looks: Float[Tensor, "n D h w"]
-    source: Int[Tensor, " n"]
-
-
-def choose_drawings(
-    drawings: Drawings,
-    images: Float[Tensor, "B C H W"],
-    decomposer: Decomposer,
-    unused: list[int],
-) -> Float[Tensor, "m D h w"]:
-    """Return, for unused sprites in turn, the drawings with which images are explained best.
+class Trial:
+    """A copy of a model, in which drawings take the places of sprites, to see what they save.
 
     Whatever is drawn explains the image that it was drawn from, however little it is an
     object that recurs; so it is tried on all others.
     """
-    looks, source = drawings
-    trial, left, chosen = deepcopy(decomposer), list(range(len(looks))), []
-    for target in unused[: len(left)]:
-        without = _try(trial, target, torch.zeros_like(looks[0]), images)
-        saved = torch.stack([without - _try(trial, target, looks[n], images) for n in left])
-        saved.scatter_(1, source[left, None], 0.0)
-        chosen.append(left.pop(int(saved.sum(1).argmax())))
-        trial.sprites.redraw(target, looks[chosen[-1]])
-    return looks[chosen]
 
+    def __init__(
+        self, decomposer: Decomposer, images: Float[Tensor, "B C H W"], drawings: Drawings
+    ) -> None:
+        self.copy, self.images = deepcopy(decomposer), images
+        self.looks, self.source = drawings
+        self.left = list(range(len(self.looks)))
+        self.chosen: dict[int, Tensor] = {}
 
-def _try(
-    trial: Decomposer,
-    target: int,
-    drawing: Float[Tensor, "D h w"],
-    images: Float[Tensor, "B C H W"],
-) -> Float[Tensor, " B"]:
-    """Return what explaining each image costs with this sprite."""
-    trial.sprites.redraw(target, drawing)
-    scene = trial.explain(images)
-    errors = (trial.render(scene).image - images).square().flatten(1).mean(1)
-    return errors + (trial.price or 0.0) * (scene.sprite != EMPTY).sum(1)
+    def fill(self, unused: list[int]) -> None:
+        """Let unused sprites, in turn, become the drawings that save most."""
+        for target in unused[: len(self.left)]:
+            without = self._costs(target, torch.zeros_like(self.looks[0]))
+            self._take(target, int(self._saved(target, without).argmax()))
+
+    def replace_twins(self) -> None:
+        """Give up sprites that look like others, as long as a drawing is worth more.
+
+        Which of two it should be is tried, too: the one used less may be the better one.
+        """
+        while self.left:
+            twins = find_turned_twins(self.copy.sprite_images())
+            targets = sorted({sprite for pair in twins for sprite in pair} - {*self.chosen})
+            if not targets:
+                return
+            costs = self._costs()
+            saved = torch.stack([self._saved(target, costs) for target in targets])
+            best = int(saved.argmax())
+            if saved.flatten()[best] <= WORTH * costs.sum():
+                return
+            self._take(targets[best // len(self.left)], best % len(self.left))
+
+    def _saved(self, target: int, costs: Float[Tensor, " B"]) -> Float[Tensor, " n"]:
+        """Return what each drawing that is left would save if it were this sprite."""
+        before = deepcopy(self.copy.sprites.state_dict())
+        saved = torch.stack([costs - self._costs(target, self.looks[n]) for n in self.left])
+        self.copy.sprites.load_state_dict(before)
+        return saved.scatter(1, self.source[self.left, None], 0.0).sum(1)
+
+    def _take(self, target: int, place: int) -> None:
+        self.chosen[target] = self.looks[self.left.pop(place)]
+        self.copy.sprites.redraw(target, self.chosen[target])
+
+    def _costs(
+        self, target: int = 0, drawing: Float[Tensor, "D h w"] | None = None
+    ) -> Float[Tensor, " B"]:
+        """Return what explaining each image costs, with another sprite if it is given."""
+        if drawing is not None:
+            self.copy.sprites.redraw(target, drawing)
+        scene = self.copy.explain(self.images)
+        errors = (self.copy.render(scene).image - self.images).square().flatten(1).mean(1)
+        return errors + (self.copy.price or 0.0) * (scene.sprite != EMPTY).sum(1)

@@ -58,7 +58,7 @@ def test_what_is_missing_is_drawn_where_it_is(tint):
         model.sprites.mask.copy_(0.1 * SQUARE)
     scene = model.explain(images)
 
-    (drawn,) = model.selector.missed(images, scene, model, unused=[0])
+    drawn = model.selector.missed(images, scene, model, unused=[0])[0]
 
     assert find_twins(torch.stack([drawn, sprites(BAR)[0]])) == ([(0, 1)] if tint else [])
     opaque = drawn[3] > 0.5
@@ -77,7 +77,7 @@ def test_nothing_is_drawn_of_images_that_are_explained():
     images = torch.zeros(2, 3, 16, 16)
     model.prepare(images)
 
-    assert len(model.selector.missed(images, model.explain(images), model, unused=[0])) == 0
+    assert model.selector.missed(images, model.explain(images), model, unused=[0]) == {}
 
 
 def wedge_shape():
