@@ -13,6 +13,7 @@ from celstack_kit.selectors.growth import enlarge, find_turned_twins, find_twins
 from celstack_kit.selectors.matching import Matching
 from celstack_kit.transforms.color import Color
 from celstack_kit.transforms.position import Position
+from celstack_kit.transforms.similarity import Similarity
 
 SQUARE = torch.zeros(8, 8).index_put_(
     (torch.tensor([[2], [3], [4]]), torch.arange(2, 5)), torch.ones(())
@@ -130,3 +131,27 @@ def test_nothing_and_what_is_large_already_stay_as_they_are():
     whole = sprites(torch.ones(20, 20), torch.zeros(20, 20))
 
     torch.testing.assert_close(enlarge(whole), whole)
+
+
+def test_one_of_two_turned_twins_is_given_up_for_what_is_missing():
+    wedge, bar = wedge_shape(), torch.zeros(24, 24)
+    bar[2:22, 10:14] = 1.0
+    images = torch.zeros(6, 3, 40, 40)
+    for number, mask in enumerate([wedge, wedge, bar, bar, bar, bar]):
+        images[number, :, 3 + number : 27 + number, 5:29] = mask
+    model = Decomposer(
+        sprites=Pixels(count=2, size=(24, 24)),
+        sprite_transforms=[Similarity()],
+        layer_transforms=[Color(), Position()],
+        compositor=Ordered(layers=1),
+        selector=Matching(turns=8, sizes=[1.0], refine=4),
+    )
+    model.prepare(images)
+    for sprite, mask in enumerate([wedge, turned(wedge, 1.9, 0.8)]):
+        model.sprites.redraw(sprite, sprites(mask)[0])
+
+    drawn = model.selector.missed(images, model.explain(images), model, unused=[])
+
+    assert model.selector.twins(model) == []
+    assert len(drawn) == 1
+    assert find_turned_twins(torch.stack([*drawn.values(), sprites(bar)[0]])) == [(0, 1)]
