@@ -18,7 +18,7 @@ from celstack_kit.selectors.sweep import explain_again, fill
 from celstack_kit.selectors.trial import Trial
 
 DRAWINGS = 8
-"""From how many images sprites to be turned are drawn, for one to be chosen."""
+"""From how many images sprites are drawn, for one to be chosen."""
 
 
 class Matching(Selector):
@@ -126,23 +126,23 @@ class Matching(Selector):
         decomposer: Decomposer,
         unused: list[int],
     ) -> dict[int, Float[Tensor, "D h w"]]:
-        """Draw sprites from what is explained worst.
+        """Draw sprites from what is explained worst, and choose those that explain most.
 
-        Of those that are turned, the drawing is chosen with which the images are explained
-        best; and one of two that look alike is given up, if a drawing is worth more.
+        One of two turned sprites that look alike is given up, if a drawing is worth more.
         """
+        if not (unused or self._turns):
+            return {}
         sprites = decomposer.sprite_images()
         size = (sprites.shape[2], sprites.shape[3])
         tints = Placing(decomposer, size).tints
-        count = DRAWINGS if self._turns else len(unused)
-        if not count:
-            return {}
+        count = max(DRAWINGS, len(unused))
         drawn = draw_missing(images, scene, decomposer, count, size, tints)
-        if not self._turns:
-            return dict(zip(unused, drawn.looks, strict=False))
-        trial = Trial(decomposer, images, drawn._replace(looks=enlarge(drawn.looks)))
+        if self._turns:
+            drawn = drawn._replace(looks=enlarge(drawn.looks))
+        trial = Trial(decomposer, images, drawn)
         trial.fill(unused)
-        trial.replace_twins()
+        if self._turns:
+            trial.replace_twins()
         return trial.chosen
 
 
