@@ -142,7 +142,7 @@ class Matching(Selector):
         trial = Trial(decomposer, images, drawn)
         trial.fill(unused)
         if self._turns:
-            trial.replace_twins()
+            trial.replace_twin()
         return trial.chosen
 
 

@@ -34,21 +34,21 @@ class Trial:
             without = self._costs(target, torch.zeros_like(self.looks[0]))
             self._take(target, int(self._saved(target, without).argmax()))
 
-    def replace_twins(self) -> None:
-        """Give up sprites that look like others, as long as a drawing is worth more.
+    def replace_twin(self) -> None:
+        """Give up one sprite of those that look like others, if a drawing is worth more.
 
-        Which of two it should be is tried, too: the one used less may be the better one.
+        Which one it should be is tried, too: the one used less may be the better one. It is
+        only one at a time, because drawings are sharp, and sprites that have yet to become so
+        would all be given up for them.
         """
-        while self.left:
-            twins = find_turned_twins(self.copy.sprite_images())
-            targets = sorted({sprite for pair in twins for sprite in pair} - {*self.chosen})
-            if not targets:
-                return
-            costs = self._costs()
-            saved = torch.stack([self._saved(target, costs) for target in targets])
-            best = int(saved.argmax())
-            if saved.flatten()[best] <= WORTH * costs.sum():
-                return
+        twins = find_turned_twins(self.copy.sprite_images())
+        targets = sorted({sprite for pair in twins for sprite in pair} - {*self.chosen})
+        if not (targets and self.left):
+            return
+        costs = self._costs()
+        saved = torch.stack([self._saved(target, costs) for target in targets])
+        best = int(saved.argmax())
+        if saved.flatten()[best] > WORTH * costs.sum():
             self._take(targets[best // len(self.left)], best % len(self.left))
 
     def _saved(self, target: int, costs: Float[Tensor, " B"]) -> Float[Tensor, " n"]:

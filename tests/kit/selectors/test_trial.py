@@ -87,7 +87,7 @@ def test_no_more_are_chosen_than_were_drawn(model):
 
     for trial in (one, none):
         trial.fill([0, 1])
-        trial.replace_twins()
+        trial.replace_twin()
 
     assert list(one.chosen) == [0]
     assert none.chosen == {}
@@ -101,7 +101,7 @@ def test_the_worse_one_of_two_twins_is_given_up_for_something_better(model, blur
     images = on_black(BLOCK, BLOCK, BAR, BAR, BAR)
     trial = Trial(model, images, Drawings(white(BAR), torch.tensor([2])))
 
-    trial.replace_twins()
+    trial.replace_twin()
 
     torch.testing.assert_close(shapes(trial.chosen), {blurred: BAR})
 
@@ -111,7 +111,7 @@ def test_twins_stay_where_nothing_better_is_drawn(model):
     images = on_black(BLOCK, BLOCK, BLOCK, BAR)
     trial = Trial(model, images, Drawings(white(CROSS), torch.tensor([3])))
 
-    trial.replace_twins()
+    trial.replace_twin()
 
     assert trial.chosen == {}
 
@@ -121,6 +121,18 @@ def test_sprites_that_differ_are_not_given_up(model):
     images = on_black(BAR, BAR, BAR, BAR)
     trial = Trial(model, images, Drawings(white(BAR), torch.tensor([0])))
 
-    trial.replace_twins()
+    trial.replace_twin()
 
     assert trial.chosen == {}
+
+
+def test_only_one_is_given_up_at_a_time(model):
+    blur = 0.7 * BLOCK
+    learn(model, blur, blur)
+    images = on_black(BLOCK, BLOCK, BAR, BAR, BAR)
+    drawings = Drawings(white(BLOCK, BAR), torch.tensor([0, 2]))
+    trial = Trial(model, images, drawings)
+
+    trial.replace_twin()
+
+    assert len(trial.chosen) == 1
