@@ -54,20 +54,22 @@ def reassign_unused(
     """Start unused sprites again, if sprites learn at all just now, and count anew.
 
     One of two twins is unused, too. Sprites begin as what the selector says the ``last``
-    scenes miss of their images; where it cannot say, as copies of the sprite used most.
+    scenes miss of their images, and so do others that it gives up; where it cannot say, as
+    copies of the sprite used most.
     """
+    if decomposer.sprites_frozen:
+        usage.reset()
+        return []
     selector = decomposer.selector
     unused = usage.unused(below, relative_to_most=selector.empty_cost is not None)
-    if decomposer.sprites_frozen:
-        unused = []
-    else:
-        unused = _with_twins(unused, selector.twins(decomposer), usage.counts.tolist())
-    if unused:
-        missed = selector.missed(*last, decomposer, len(unused)) if last else None
-        left = redraw(decomposer, optimizer, unused, [] if missed is None else list(missed))
+    unused = _with_twins(unused, selector.twins(decomposer), usage.counts.tolist())
+    missed = selector.missed(*last, decomposer, unused) if last else {}
+    again = redraw(decomposer, optimizer, missed)
+    left = [target for target in unused if target not in again]
+    if left:
         reassign(decomposer, optimizer, left, usage.most_used())
     usage.reset()
-    return unused
+    return sorted({*again, *left})
 
 
 def _with_twins(
@@ -84,19 +86,15 @@ def _with_twins(
 def redraw(
     decomposer: Decomposer,
     optimizer: torch.optim.Optimizer,
-    unused: list[int],
-    images: list[Float[Tensor, "D h w"]],
+    images: dict[int, Float[Tensor, "D h w"]],
 ) -> list[int]:
-    """Draw sprites anew, as far as there are images for them; return the sprites left."""
-    left = list(unused)
-    for target, image in zip(unused, images, strict=False):
-        if decomposer.sprites.redraw(target, image):
-            left.remove(target)
-            for parameter in decomposer.sprites.per_image():
-                for moment in optimizer.state[parameter].values():
-                    if torch.is_tensor(moment) and moment.shape == parameter.shape:
-                        moment[target] = 0.0
-    return left
+    """Draw sprites anew, and let the optimiser forget them; return those that could be."""
+    drawn = [target for target in images if decomposer.sprites.redraw(target, images[target])]
+    for parameter in decomposer.sprites.per_image() if drawn else ():
+        for moment in optimizer.state[parameter].values():
+            if torch.is_tensor(moment) and moment.shape == parameter.shape:
+                moment[drawn] = 0.0
+    return drawn
 
 
 def reassign(

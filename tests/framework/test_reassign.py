@@ -136,8 +136,8 @@ class Telling(Greedy):
     def twins(self, decomposer):
         return [(0, 1), (1, 2)]
 
-    def missed(self, images, scene, decomposer, count):
-        return torch.full((1, 4, 4, 4), 0.25)
+    def missed(self, images, scene, decomposer, unused):
+        return {unused[0]: torch.full((4, 4, 4), 0.25)}
 
 
 def test_the_less_used_of_two_twins_is_unused_and_its_twin_then_has_none(trained):
@@ -180,3 +180,28 @@ def test_sprites_for_which_nothing_is_drawn_are_copies(trained):
     after = model.sprites.images()
     assert (after[0] == 0.25).all()
     torch.testing.assert_close(after[1], after[2], atol=10 * JITTER, rtol=0.0)
+
+
+class GivingUp(Greedy):
+    """Says that a sprite in use should be something else."""
+
+    name = "giving_up"
+
+    def missed(self, images, scene, decomposer, unused):
+        return {2: torch.full((4, 4, 4), 0.25)}
+
+
+def test_a_sprite_that_is_used_starts_again_if_the_selector_gives_it_up(trained):
+    model, optimizer = trained
+    model.selector = GivingUp()
+    before = model.sprites.images().clone()
+    images = torch.rand(4, 3, 6, 6)
+
+    again = reassign_unused(
+        model, optimizer, counted(0, 1, 2), 0.0, (images, model.explain(images))
+    )
+
+    assert again == [2]
+    after = model.sprites.images()
+    assert (after[2] == 0.25).all()
+    assert torch.equal(after[:2], before[:2])

@@ -57,7 +57,10 @@ class Selector(Part):
         images: Float[Tensor, "B C H W"],  # noqa: ARG002
         scene: Scene,  # noqa: ARG002
         decomposer: Decomposer,  # noqa: ARG002
-        count: int,  # noqa: ARG002
-    ) -> Float[Tensor, "n D h w"] | None:
-        """Draw at most ``count`` sprites that these scenes miss; None, if it cannot tell."""
-        return None
+        unused: list[int],  # noqa: ARG002
+    ) -> dict[int, Float[Tensor, "D h w"]]:
+        """Draw what these scenes miss, for sprites that nobody uses, as far as it can.
+
+        Others may be drawn anew as well, where that explains images better.
+        """
+        return {}

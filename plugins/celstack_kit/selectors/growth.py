@@ -1,9 +1,10 @@
 """Growth: which sprites are one too many, and which are missing."""
 
 import math
+from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample, pad
 
@@ -14,8 +15,8 @@ from celstack_kit.selectors.correlation import Correlation
 
 ALIKE = 0.96
 """Sprites whose correlation is higher, where it is highest, are the same."""
-NEARLY_ALIKE = 0.965
-"""The same for sprites that are turned and resized, which never fit to the pixel."""
+NEARLY_ALIKE = 0.95
+"""The same for sprites that are turned and resized, which never fit to the pixel: a doubt."""
 TURNS = 24
 SMALLER = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5)
 FILLED = 0.8
@@ -26,6 +27,13 @@ FAINT = 0.05
 """Nothing is drawn of what is weaker than this."""
 LIGHT = 0.9
 """The colour of a drawn sprite where it is transparent."""
+
+
+class Drawings(NamedTuple):
+    """What may become sprites, and the images that it was drawn from."""
+
+    looks: Float[Tensor, "n D h w"]
+    source: Int[Tensor, " n"]
 
 
 def find_twins(sprites: Float[Tensor, "K D h w"]) -> list[tuple[int, int]]:
@@ -65,10 +73,24 @@ def _pairs(alike: Bool[Tensor, "K K"]) -> list[tuple[int, int]]:
 
 
 def enlarge(sprites: Float[Tensor, "n D h w"]) -> Float[Tensor, "n D h w"]:
-    """Let what is opaque fill most of each sprite: whoever is resized had better be large."""
-    frames = sprites.new_tensor([_frame(sprite[-1] > 0.5) for sprite in sprites]).view(-1, 2, 3)
-    where = affine_grid(frames, list(sprites.shape), align_corners=False)
+    """Let what is opaque fill most of each sprite: whoever is resized had better be large.
+
+    What is opaque in several pieces is framed by its largest; the others may be of something
+    else, and be cut off.
+    """
+    frames = [_frame(_largest_piece(sprite[-1] > 0.5)) for sprite in sprites]
+    maps = sprites.new_tensor(frames).view(-1, 2, 3)
+    where = affine_grid(maps, list(sprites.shape), align_corners=False)
     return grid_sample(sprites, where, padding_mode="border", align_corners=False)
+
+
+def _largest_piece(opaque: Bool[Tensor, "h w"]) -> Bool[Tensor, "h w"]:
+    from scipy.ndimage import label
+
+    pieces = torch.from_numpy(label(opaque.cpu().numpy())[0]).to(opaque.device)
+    # Number 0 is what is not opaque.
+    areas = pieces.flatten().bincount()[1:]
+    return pieces == int(areas.argmax()) + 1 if len(areas) else opaque
 
 
 def _frame(opaque: Bool[Tensor, "h w"]) -> list[list[float]]:
@@ -90,7 +112,7 @@ def draw_missing(
     count: int,
     size: tuple[int, int],
     tints: bool,
-) -> Float[Tensor, "n D h w"]:
+) -> Drawings:
     """Draw sprites from the images that are explained worst, one from each.
 
     The layer that explains worst is taken out; what then is not explained is the sprite.
@@ -114,9 +136,9 @@ def draw_missing(
         for image, power, corner in zip(
             pad(images, margin), pad(strength, margin), corners, strict=True
         )
-        if float(power.max()) > FAINT
     ]
-    return torch.stack(drawn) if drawn else images.new_zeros(0, images.shape[1] + 1, *size)
+    seen = strength.flatten(1).amax(1) > FAINT
+    return Drawings(torch.stack(drawn)[seen], worst[seen])
 
 
 def _window(

@@ -10,11 +10,15 @@ from torch import Tensor
 from celstack import CelstackError, Decomposer, Scene, Selector, hookimpl
 from celstack_kit.selectors.backdrop import fit_backdrop
 from celstack_kit.selectors.draft import Draft
-from celstack_kit.selectors.growth import draw_missing, enlarge, find_turned_twins, find_twins
+from celstack_kit.selectors.growth import draw_missing, enlarge, find_twins
 from celstack_kit.selectors.order import find_order
 from celstack_kit.selectors.placing import Placing, can_place
 from celstack_kit.selectors.search import Search, Turned, Upright
 from celstack_kit.selectors.sweep import explain_again, fill
+from celstack_kit.selectors.trial import Trial
+
+DRAWINGS = 8
+"""From how many images sprites are drawn, for one to be chosen."""
 
 
 class Matching(Selector):
@@ -107,9 +111,12 @@ class Matching(Selector):
 
     @torch.no_grad()
     def twins(self, decomposer: Decomposer) -> list[tuple[int, int]]:
-        """List the pairs of sprites that look alike: shifted, or turned, if that is done."""
-        find = find_turned_twins if self._turns else find_twins
-        return find(decomposer.sprite_images())
+        """List the pairs of sprites that look alike when shifted.
+
+        Turned sprites never fit to the pixel, so those that look alike are put to the test
+        instead: see ``missed``.
+        """
+        return [] if self._turns else find_twins(decomposer.sprite_images())
 
     @torch.no_grad()
     def missed(
@@ -117,14 +124,26 @@ class Matching(Selector):
         images: Float[Tensor, "B C H W"],
         scene: Scene,
         decomposer: Decomposer,
-        count: int,
-    ) -> Float[Tensor, "n D h w"]:
-        """Draw sprites from what is explained worst."""
+        unused: list[int],
+    ) -> dict[int, Float[Tensor, "D h w"]]:
+        """Draw sprites from what is explained worst, and choose those that explain most.
+
+        One of two turned sprites that look alike is given up, if a drawing is worth more.
+        """
+        if not (unused or self._turns):
+            return {}
         sprites = decomposer.sprite_images()
         size = (sprites.shape[2], sprites.shape[3])
         tints = Placing(decomposer, size).tints
+        count = max(DRAWINGS, len(unused))
         drawn = draw_missing(images, scene, decomposer, count, size, tints)
-        return enlarge(drawn) if self._turns else drawn
+        if self._turns:
+            drawn = drawn._replace(looks=enlarge(drawn.looks))
+        trial = Trial(decomposer, images, drawn)
+        trial.fill(unused)
+        if self._turns:
+            trial.replace_twin()
+        return trial.chosen
 
 
 def _sweep(draft: Draft, search: Search, price: float | None, sweeps: int, rank: int) -> Draft:

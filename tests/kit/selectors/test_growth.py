@@ -13,6 +13,7 @@ from celstack_kit.selectors.growth import enlarge, find_turned_twins, find_twins
 from celstack_kit.selectors.matching import Matching
 from celstack_kit.transforms.color import Color
 from celstack_kit.transforms.position import Position
+from celstack_kit.transforms.similarity import Similarity
 
 SQUARE = torch.zeros(8, 8).index_put_(
     (torch.tensor([[2], [3], [4]]), torch.arange(2, 5)), torch.ones(())
@@ -58,7 +59,7 @@ def test_what_is_missing_is_drawn_where_it_is(tint):
         model.sprites.mask.copy_(0.1 * SQUARE)
     scene = model.explain(images)
 
-    (drawn,) = model.selector.missed(images, scene, model, count=1)
+    drawn = model.selector.missed(images, scene, model, unused=[0])[0]
 
     assert find_twins(torch.stack([drawn, sprites(BAR)[0]])) == ([(0, 1)] if tint else [])
     opaque = drawn[3] > 0.5
@@ -77,7 +78,7 @@ def test_nothing_is_drawn_of_images_that_are_explained():
     images = torch.zeros(2, 3, 16, 16)
     model.prepare(images)
 
-    assert len(model.selector.missed(images, model.explain(images), model, count=2)) == 0
+    assert model.selector.missed(images, model.explain(images), model, unused=[0]) == {}
 
 
 def wedge_shape():
@@ -114,7 +115,43 @@ def test_what_is_drawn_to_be_resized_is_made_large():
     assert float(columns.float().mean()) == pytest.approx(9.5, abs=0.5)
 
 
+def test_what_is_drawn_is_framed_by_its_largest_piece():
+    pieces = torch.zeros(20, 20)
+    pieces[8:13, 2:8] = pieces[0, 16:] = pieces[19, 10:12] = 1.0
+
+    (large,) = enlarge(sprites(pieces))
+
+    rows, columns = (large[-1] > 0.5).nonzero().unbind(1)
+    assert int(columns.max() - columns.min()) + 1 == 16
+    assert float(columns.float().mean()) == pytest.approx(9.5, abs=0.5)
+    assert float(rows.float().mean()) == pytest.approx(9.5, abs=0.5)
+
+
 def test_nothing_and_what_is_large_already_stay_as_they_are():
     whole = sprites(torch.ones(20, 20), torch.zeros(20, 20))
 
     torch.testing.assert_close(enlarge(whole), whole)
+
+
+def test_one_of_two_turned_twins_is_given_up_for_what_is_missing():
+    wedge, bar = wedge_shape(), torch.zeros(24, 24)
+    bar[2:22, 10:14] = 1.0
+    images = torch.zeros(6, 3, 40, 40)
+    for number, mask in enumerate([wedge, wedge, bar, bar, bar, bar]):
+        images[number, :, 3 + number : 27 + number, 5:29] = mask
+    model = Decomposer(
+        sprites=Pixels(count=2, size=(24, 24)),
+        sprite_transforms=[Similarity()],
+        layer_transforms=[Color(), Position()],
+        compositor=Ordered(layers=1),
+        selector=Matching(turns=8, sizes=[1.0], refine=4),
+    )
+    model.prepare(images)
+    for sprite, mask in enumerate([wedge, turned(wedge, 1.9, 0.8)]):
+        model.sprites.redraw(sprite, sprites(mask)[0])
+
+    drawn = model.selector.missed(images, model.explain(images), model, unused=[])
+
+    assert model.selector.twins(model) == []
+    assert len(drawn) == 1
+    assert find_turned_twins(torch.stack([*drawn.values(), sprites(bar)[0]])) == [(0, 1)]
