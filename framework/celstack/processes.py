@@ -37,6 +37,10 @@ class Processes:
         self.peers = Peers(rank, [])
         self.total = 0
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Processes:
+        """Return these: copies of a model are in the same processes as the model."""
+        return self
+
     @property
     def first(self) -> bool:
         """Whether this is the process that writes, and is watched."""
