@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from copy import deepcopy
 from itertools import pairwise
 from pathlib import Path
 from threading import Barrier, Thread
@@ -151,12 +152,14 @@ def norms(momentum):
 def test_a_shared_norm_is_that_of_the_whole_batch(images, momentum):
     values = torch.randn(images, 3, 4, 5, dtype=torch.float64) * 2 + 100
     slope = torch.randn_like(values)
-    whole, expected = norms(momentum), values.clone().requires_grad_()
+    # Made here, because threads would draw on one random state in turns.
+    whole, fresh = norms(momentum), norms(momentum)
+    expected = values.clone().requires_grad_()
     normal = whole(expected)
     normal.backward(slope)
 
     def work(processes):
-        model = norms(momentum)
+        model = deepcopy(fresh)
         share_norms(model, processes)
         assert isinstance(model[0], SharedNorm)
         processes.divide(images)
@@ -181,7 +184,7 @@ def test_a_shared_norm_at_rest_is_a_plain_one():
     plain, values = norms(0.1).eval(), torch.randn(4, 3, 2, 2, dtype=torch.float64)
 
     def work(processes):
-        model = norms(0.1).eval()
+        model = deepcopy(plain)
         share_norms(model, processes)
         processes.divide(4)
         return model(values[processes.part(4)])
