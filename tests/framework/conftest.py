@@ -15,6 +15,7 @@ import tomli_w
 
 from celstack import cli
 from celstack.catalog import Catalog
+from celstack.rundir import to_json
 
 SMALL = """\
 dataset = { use = "tetrominoes", count = 64, test_count = 16, per_image = 1 }
@@ -253,7 +254,7 @@ def fake_run(tmp_path):
         metrics = metrics or {"ari": 0.5}
         about = {"split": "test", "images": 64, "percent": list(percent), "files": list(files)}
         (folder / "resolved.toml").write_text(tomli_w.dumps(table), encoding="utf-8")
-        (folder / "metrics.json").write_text(json.dumps(metrics))
+        (folder / "metrics.json").write_text(to_json(metrics))
         (folder / "evaluation.json").write_text(json.dumps(about))
         if loss is not None:
             step = {"step": 1, "stage": "only", "reconstruction": loss, "loss": 9.0}
