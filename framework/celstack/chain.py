@@ -119,17 +119,22 @@ class Chain(nn.Module):
                     return params
         return None
 
-    def tint(self, gains: Float[Tensor, "n C"]) -> Float[Tensor, "n P"] | None:
+    def tint(
+        self, gains: Float[Tensor, "n C"], offsets: Float[Tensor, "n C"] | None = None
+    ) -> Float[Tensor, "n P"] | None:
         """Let the first transform at work that can multiply colours by these gains."""
-        return self.recolour(gains.new_zeros(len(gains), self.num_params), gains)
+        return self.recolour(gains.new_zeros(len(gains), self.num_params), gains, offsets)
 
     def recolour(
-        self, params: Float[Tensor, "n P"], gains: Float[Tensor, "n C"]
+        self,
+        params: Float[Tensor, "n P"],
+        gains: Float[Tensor, "n C"],
+        offsets: Float[Tensor, "n C"] | None = None,
     ) -> Float[Tensor, "n P"] | None:
         """Do as ``tint`` does, and leave all other transforms as they are."""
         params = params.clone()
         for transform, own, active in self._slots(params):
-            tinted = transform.tint(gains) if active else None
+            tinted = transform.tint(gains, offsets) if active else None
             if tinted is not None:
                 own.copy_(tinted)
                 return params

@@ -31,9 +31,6 @@ from celstack.sense import demand_sense
 from celstack.step import take_step
 from celstack.stopping import Stopping
 
-SAMPLE = 100
-"""How many images parts may look at before they start."""
-
 
 @attrs.frozen(eq=False)
 class Trained:
@@ -139,7 +136,9 @@ def start(assembly: Assembly) -> Decomposer:
     torch.manual_seed(assembly.seed)
     decomposer = assembly.decomposer()
     count = assembly.dataset.count("train")
-    sample = torch.randperm(count)[:SAMPLE].tolist()
+    prototypes = [decomposer.sprites, decomposer.backgrounds]
+    wanted = max(part.sample_size for part in prototypes if part is not None)
+    sample = torch.randperm(count)[:wanted].tolist()
     decomposer.prepare(assembly.dataset.read("train", sample).images)
     return decomposer
 

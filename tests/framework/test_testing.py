@@ -182,7 +182,7 @@ class Speechless(PlainTransform):
 class Mistinted(PlainTransform):
     """Says that brightening makes colours darker."""
 
-    def tint(self, gains):
+    def tint(self, gains, offsets=None):
         return gains.mean(1, keepdim=True) - 1
 
 

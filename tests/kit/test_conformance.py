@@ -64,8 +64,10 @@ WAYS: dict[str, list[dict[str, Callable[[], Any]]]] = {
         {"count": lambda: 2, "start": lambda: "mean", "mask": lambda: "opaque"},
         {"count": lambda: 2, "start": lambda: "sample"},
         {"count": lambda: 2, "start": lambda: "kmeans"},
+        {"count": lambda: 2, "start": lambda: "lookalikes"},
     ],
     "selector-exhaustive": [{}, {"empty_cost": lambda: 0.01}],
+    "selector-fitting": [{}, {"window": lambda: 2.0, "inverts": lambda: True}],
     "selector-greedy": [{}, {"empty_cost": lambda: 0.01, "sweeps": lambda: 2}],
     "selector-matching": [{}, {"empty_cost": lambda: 0.01, "sweeps": lambda: 3}],
 }

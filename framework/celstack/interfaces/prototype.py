@@ -23,6 +23,8 @@ class Prototype(Part, nn.Module):
     """
 
     count: int
+    sample_size: int = 100
+    """How many images it would like to see before it begins."""
 
     @abstractmethod
     def prepare(self, sample: Float[Tensor, "N C H W"], with_alpha: bool) -> None:

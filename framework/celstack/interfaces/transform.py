@@ -47,10 +47,11 @@ class Transform(Part, nn.Module):
     def tint(
         self,
         gains: Float[Tensor, "n C"],  # noqa: ARG002
+        offsets: Float[Tensor, "n C"] | None = None,  # noqa: ARG002
     ) -> Float[Tensor, "n P"] | None:
-        """Return the parameters that multiply colours by these gains, channel by channel.
+        """Return the parameters that multiply colours by these gains, then add these offsets.
 
-        None, unless a transform says otherwise: it cannot.
+        Both are per channel. None, unless a transform says otherwise: it cannot.
         """
         return None
 

@@ -75,11 +75,13 @@ def plain_scene(
     )
 
 
-def plain_decomposer(selector: Selector, *, with_background: bool = False) -> Decomposer:
-    """Make a model of plain parts around a selector: three sprites, two layers."""
+def plain_decomposer(
+    selector: Selector, *, with_background: bool = False, layers: int = 2
+) -> Decomposer:
+    """Make a model of plain parts around a selector, with three sprites."""
     return Decomposer(
         sprites=PlainPrototype(),
-        compositor=PlainCompositor(),
+        compositor=PlainCompositor(layers),
         selector=selector,
         sprite_transforms=[PlainWarp()],
         layer_transforms=[PlainTransform()],

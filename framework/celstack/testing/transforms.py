@@ -123,13 +123,18 @@ def _check_points(warp: Warp, canvas: tuple[int, int]) -> None:
 
 def _check_tint(transform: Transform, images: Float[Tensor, "n D h w"]) -> None:
     gains = 0.2 + 0.8 * torch.rand(len(images), images.shape[1] - 1)
-    params = transform.tint(gains)
-    if params is None:
-        return
-    tinted = images.clone()
-    tinted[:, :-1] *= gains[:, :, None, None]
-    law = "what tint returns multiplies colours by the gains, and leaves alpha alone"
-    demand(transform, close(transform(images, params), tinted), law)
+    shifts = (1 - gains) * torch.rand_like(gains)
+    for offsets in (None, shifts):
+        params = transform.tint(gains, offsets)
+        if params is None:
+            continue
+        tinted = images.clone()
+        tinted[:, :-1] *= gains[:, :, None, None]
+        law = "what tint returns multiplies colours by the gains, and leaves alpha alone"
+        if offsets is not None:
+            tinted[:, :-1] += offsets[:, :, None, None]
+            law = "what tint returns then adds the offsets to colours"
+        demand(transform, close(transform(images, params), tinted), law)
 
 
 def _check_browser(transform: Transform) -> None:

@@ -10,14 +10,20 @@ from torch.nn.functional import interpolate
 
 from celstack import Prototype, hookimpl
 from celstack.softclip import softclip
+from celstack_kit.prototypes.lookalikes import find_lookalikes
+
+MANY = 4000
+"""From how many images lookalikes are gathered."""
 
 
 class Pixels(Prototype):
     """Learnable pixels, kept near [0, 1] by softclip (paper, Sec. 3.1, supplementary C.3).
 
     ``start`` says how colours begin: all at the constant ``appearance``, at the mean of some
-    images, as single images, or as the centres of k-means clusters of them. Masks begin as a
-    Gaussian of ``mask_sigma`` pixels, or opaque. Noise of ``jitter`` on both keeps images
+    images, as single images, as the centres of k-means clusters of them, or as those of
+    "lookalikes": images that are the same where the masks are, but for gain and offset of
+    their colours, negatives included if these may be ``inverted``. Masks begin as a Gaussian
+    of ``mask_sigma`` pixels, or opaque. Noise of ``jitter`` on both keeps images
     from starting alike. Without a size they are as large as the canvas.
     """
 
@@ -25,11 +31,12 @@ class Pixels(Prototype):
         self,
         count: Annotated[int, Ge(1)],
         size: tuple[Annotated[int, Ge(1)], Annotated[int, Ge(1)]] | None = None,
-        start: Literal["constant", "mean", "sample", "kmeans"] = "constant",
+        start: Literal["constant", "mean", "sample", "kmeans", "lookalikes"] = "constant",
         appearance: float = 0.9,
         mask: Literal["gaussian", "opaque"] = "gaussian",
         mask_sigma: Annotated[float, Gt(0)] = 5.0,
         jitter: Annotated[float, Ge(0)] = 0.0,
+        inverted: bool = False,
     ) -> None:
         super().__init__()
         self.count = count
@@ -39,6 +46,9 @@ class Pixels(Prototype):
         self.mask_start = mask
         self.mask_sigma = mask_sigma
         self.jitter = jitter
+        self.inverted = inverted
+        if start == "lookalikes":
+            self.sample_size = MANY
 
     def prepare(self, sample: Float[Tensor, "N C H W"], with_alpha: bool) -> None:
         """Make the pixels."""
@@ -65,8 +75,14 @@ class Pixels(Prototype):
             images = sample[torch.randint(len(sample), (self.count,))]
             if self.count <= len(sample):
                 images = sample[torch.randperm(len(sample))[: self.count]]
-        else:
+        elif self.start == "kmeans":
             images = _cluster(sample, self.count)
+        else:
+            height, width = sample.shape[2:]
+            window = _bell(height, self.mask_sigma * height / size[0])[:, None] * _bell(
+                width, self.mask_sigma * width / size[1]
+            )
+            images = find_lookalikes(sample, self.count, window, self.inverted)
         return interpolate(images, size, mode="bilinear", antialias=True, align_corners=False)
 
     def images(self) -> Float[Tensor, "K D h w"]:

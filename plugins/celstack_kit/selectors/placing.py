@@ -21,9 +21,10 @@ class Placing:
 
     def __init__(self, decomposer: Decomposer, size: tuple[int, int]) -> None:
         self.layer, self.sprite = decomposer.layer_chain, decomposer.sprite_chain
+        self.decomposer = decomposer
         self.size, self.canvas = size, decomposer.canvas
         like = torch.zeros((), device=self.layer.activity.device)
-        self.tints = self._tint(like.new_ones(1, decomposer.channels)) is not None
+        self.tints = tint(decomposer, like.new_ones(1, decomposer.channels)) is not None
         self.turns = self._follows(like.new_tensor([0.0, 0.0, -0.1, 1.0]))
         if not self._follows(like.new_zeros(4)):
             (height, width), (tall, wide) = size, self.canvas
@@ -39,10 +40,10 @@ class Placing:
         """Return the parameters of sprites, and of layers, that put sprites there."""
         of_layer, rest = self.layer.place(self._matrix(pose))
         of_sprite, _ = self.sprite.place(rest)
-        tint = self._tint(gains)
-        if tint is None:
+        tinted = tint(self.decomposer, gains)
+        if tinted is None:
             return of_sprite, of_layer
-        return of_sprite + tint[0], of_layer + tint[1]
+        return of_sprite + tinted[0], of_layer + tinted[1]
 
     def corner(self, row: Int[Tensor, " n"], column: Int[Tensor, " n"]) -> Float[Tensor, "n 4"]:
         """Return the pose of sprites whose first pixel is in this row and column."""
@@ -63,16 +64,21 @@ class Placing:
         middle = torch.stack([self.canvas[1] - 2 * x, self.canvas[0] - 2 * y], dim=1)
         return torch.cat([back * max(self.canvas), back @ middle[:, :, None]], dim=2)
 
-    def _tint(
-        self, gains: Float[Tensor, "n C"]
-    ) -> tuple[Float[Tensor, "n P"], Float[Tensor, "n Q"]] | None:
-        of_layer = self.layer.tint(gains)
-        if of_layer is not None:
-            return gains.new_zeros(len(gains), self.sprite.num_params), of_layer
-        of_sprite = self.sprite.tint(gains)
-        if of_sprite is not None:
-            return of_sprite, gains.new_zeros(len(gains), self.layer.num_params)
-        return None
+
+def tint(
+    decomposer: Decomposer,
+    gains: Float[Tensor, "n C"],
+    offsets: Float[Tensor, "n C"] | None = None,
+) -> tuple[Float[Tensor, "n P"], Float[Tensor, "n Q"]] | None:
+    """Return the parameters of sprites, and of layers, that give colours; None: none can."""
+    of_sprite, of_layer = decomposer.sprite_chain, decomposer.layer_chain
+    tinted = of_layer.tint(gains, offsets)
+    if tinted is not None:
+        return gains.new_zeros(len(gains), of_sprite.num_params), tinted
+    tinted = of_sprite.tint(gains, offsets)
+    if tinted is not None:
+        return tinted, gains.new_zeros(len(gains), of_layer.num_params)
+    return None
 
 
 def can_place(decomposer: Decomposer) -> bool:

@@ -30,9 +30,12 @@ class Color(Transform):
         colours = softclip(torch.addcmul(offset, colours, 1 + gain))
         return torch.cat([colours, alpha], dim=1)
 
-    def tint(self, gains: Float[Tensor, "n C"]) -> Float[Tensor, "n P"]:
-        """Scale the colours and do not shift them."""
-        return torch.cat([gains - 1, torch.zeros_like(gains)], dim=1)
+    def tint(
+        self, gains: Float[Tensor, "n C"], offsets: Float[Tensor, "n C"] | None = None
+    ) -> Float[Tensor, "n P"]:
+        """Scale the colours, and shift them only if told to."""
+        shifts = torch.zeros_like(gains) if offsets is None else offsets
+        return torch.cat([gains - 1, shifts], dim=1)
 
     def browser(self) -> BrowserCode:
         """Read color.js."""

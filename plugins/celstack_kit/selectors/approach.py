@@ -1,0 +1,104 @@
+"""Approach: follow Gauss and Newton from the rest pose to where sprites fit best."""
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from celstack_kit.selectors.poses import Poses
+from celstack_kit.selectors.views import Look, View
+
+DAMPING = 0.1
+FARTHEST = 0.15
+"""How far parameters may go at a time."""
+FAINT = 1e-4
+"""Images of less variance count as if they had that much."""
+LEAST = 1e-8
+
+
+class Fitted(NamedTuple):
+    """The best poses that were found, and what is seen from there (``views.Look``)."""
+
+    cost: Float[Tensor, "a b"]
+    pose: Float[Tensor, "a b p"]
+    tints: Float[Tensor, "a b C q"]
+    background: Int[Tensor, "a b"]
+
+
+def approach(
+    view: View, poses: Poses, points: Float[Tensor, "m 2"], steps: int, move_cost: float
+) -> Fitted:
+    """Move all sprites of a view for so many steps; return the best that each came to.
+
+    Colours follow in closed form, and steps know that they will (variable projection).
+    """
+    rows, columns = len(view.target), len(view.sprites)
+    shape = torch.broadcast_shapes((rows, columns), view.target.shape[:2])
+    pose = view.target.new_zeros(*shape, poses.count)
+    rest = poses.pull(points, pose.flatten(0, 1)[:1])
+    price = move_cost * _variance(view)
+    best: Fitted | None = None
+    steps = steps if poses.count else 0
+    for step in range(steps + 1):
+        flat = pose.flatten(0, 1)
+        pulled = poses.pull(points, flat)
+        look = view.look(pulled.unflatten(0, shape))
+        away = (pulled - rest).unflatten(0, shape) * view.weights[:, None]
+        found = Fitted(
+            look.error + price * away.square().sum((2, 3)), pose, look.tints, look.background
+        )
+        best = found if best is None else _better(best, found)
+        if step < steps:
+            slopes = poses.slopes(points, flat, pulled).unflatten(0, shape)
+            pose = pose + _step(view, look, slopes, away, price)
+    assert best is not None  # there is at least the rest pose
+    return best
+
+
+def _step(
+    view: View,
+    look: Look,
+    slopes: Float[Tensor, "a b p m 2"],
+    away: Float[Tensor, "a b m 2"],
+    price: Float[Tensor, "*a_or_b"],
+) -> Float[Tensor, "a b p"]:
+    """Return how far to go: less error, but not too far away."""
+    seen = (
+        look.across[:, :, :, None] * slopes[:, :, None, ..., 0]
+        + look.down[:, :, :, None] * slopes[:, :, None, ..., 1]
+    )
+    seen = seen - _explained(seen, look.features, view.costs)
+    seen = seen.transpose(2, 3).flatten(3) / view.channels
+    curve, pull = seen @ seen.mT * view.channels, seen @ look.misses.flatten(2)[..., None]
+    moved = (slopes * view.weights[:, None]).flatten(3)
+    cost = price[..., None, None]
+    curve = curve + cost * (moved @ moved.mT)
+    pull = pull - cost * (moved @ away.flatten(2)[..., None])
+    stiff = torch.diag_embed(DAMPING * curve.diagonal(dim1=2, dim2=3) + LEAST)
+    return torch.linalg.solve(curve + stiff, pull)[..., 0].clamp(-FARTHEST, FARTHEST)
+
+
+def _explained(
+    seen: Float[Tensor, "a b C p m"],
+    features: Float[Tensor, "a b C q m"],
+    costs: Float[Tensor, " q"],
+) -> Float[Tensor, "a b C p m"]:
+    """Return the part of a change that other colours would make up for."""
+    gram = features @ features.mT + torch.diag(costs.clamp_min(LEAST))
+    shares = torch.linalg.solve(gram, features @ seen.mT)
+    return shares.mT @ features
+
+
+def _variance(view: View) -> Float[Tensor, "*a_or_b"]:
+    """Return the variance of images, as far as they are looked at."""
+    mean = (view.target * view.weights).sum(-1, keepdim=True)
+    spread = (view.target - mean * view.weights).square().sum(-1).mean(-1)
+    return spread.clamp_min(FAINT)
+
+
+def _better(one: Fitted, other: Fitted) -> Fitted:
+    lower = other.cost < one.cost
+    pairs = zip(one, other, strict=True)
+    fields = [torch.where(lower.view(*lower.shape, *[1] * (a.ndim - 2)), b, a) for a, b in pairs]
+    return Fitted(*fields)

@@ -1,0 +1,64 @@
+"""Poses: the parameters of all warps at work, as one vector, and what they move."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from celstack import Decomposer, Warp
+from celstack.chain import Chain
+
+NUDGE = 1e-2
+"""How far parameters are moved to see what they move: most warps are linear in them."""
+
+
+class Poses:
+    """Where the canvas looks in sprites, told by the parameters of warps alone.
+
+    The warps are those of sprites, then those of layers; what is not at work rests.
+    """
+
+    def __init__(self, decomposer: Decomposer) -> None:
+        self.chains = (decomposer.sprite_chain, decomposer.layer_chain)
+        self.sizes = [chain.num_params for chain in self.chains]
+        moving = torch.cat([_moving(chain) for chain in self.chains])
+        self.slots = moving.nonzero()[:, 0]
+        self.count = len(self.slots)
+
+    def spread(
+        self, pose: Float[Tensor, "n p"]
+    ) -> tuple[Float[Tensor, "n P"], Float[Tensor, "n Q"]]:
+        """Return the parameters of sprites, and of layers; all but those of warps are 0."""
+        params = pose.new_zeros(len(pose), sum(self.sizes))
+        params[:, self.slots] = pose
+        of_sprite, of_layer = params.split(self.sizes, dim=1)
+        return of_sprite, of_layer
+
+    def pull(
+        self, points: Float[Tensor, "m 2"], pose: Float[Tensor, "n p"]
+    ) -> Float[Tensor, "n m 2"]:
+        """Return where points of the canvas look."""
+        of_sprite, of_layer = self.spread(pose)
+        sprite, layer = self.chains
+        return sprite.pull(layer.pull(points.expand(len(pose), -1, -1), of_layer), of_sprite)
+
+    def slopes(
+        self,
+        points: Float[Tensor, "m 2"],
+        pose: Float[Tensor, "n p"],
+        pulled: Float[Tensor, "n m 2"],
+    ) -> Float[Tensor, "n p m 2"]:
+        """Return how far points go for each parameter, as a slope, from where they look."""
+        nudges = NUDGE * torch.eye(self.count).to(pose)
+        nudged = [self.pull(points, pose + nudge) for nudge in nudges]
+        return (torch.stack(nudged, dim=1) - pulled[:, None]) / NUDGE
+
+
+def _moving(chain: Chain) -> Tensor:
+    """Tell which parameters of a chain belong to warps at work."""
+    pairs = zip(chain, chain.working(), strict=True)
+    flags = [
+        torch.full((transform.num_params,), isinstance(transform, Warp) and working)
+        for transform, working in pairs
+    ]
+    flags.append(torch.zeros(0, dtype=torch.bool))
+    return torch.cat(flags).to(chain.activity.device)
