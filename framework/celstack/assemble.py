@@ -24,6 +24,15 @@ def assemble(resolved: ResolvedRecipe, catalog: Catalog) -> Assembly:
     return made
 
 
+def build_part(source: str, node: Node, catalog: Catalog) -> Any:
+    """Build one part of a recipe by itself."""
+    problems: list[Problem] = []
+    part = _build(node, catalog, problems)
+    if problems:
+        raise RecipeError(source, problems)
+    return part
+
+
 def _build(value: Any, catalog: Catalog, problems: list[Problem]) -> Any:
     if isinstance(value, list):
         return [_build(item, catalog, problems) for item in value]

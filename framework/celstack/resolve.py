@@ -2,12 +2,13 @@
 
 The schema is that of constructors all the way down: the recipe's own is ``Assembly``'s,
 a part's table is its class's. Nothing is built here, and torch is not imported unless a
-plugin's source does not say plainly what its constructor takes.
+plugin's source does not say plainly what its constructor takes, or something is "auto".
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from importlib import import_module
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
@@ -18,7 +19,9 @@ from celstack.kinds import KIND_OF_INTERFACE, KINDS
 from celstack.options import REQUIRED, SETTINGS, Option, Signature, inspect_class
 from celstack.recipe import Recipe
 from celstack.resolved import Node, ResolvedRecipe
+from celstack.settling import AUTO, settle, unsettled
 from celstack.source import TooClever, read_class, read_plugin
+from celstack.tables import Table
 from celstack.values import Misfit, describe, fit
 
 ROOT = "Assembly"
@@ -27,14 +30,37 @@ ASSEMBLY_MODULE = "celstack.assembly"
 
 def resolve(recipe: Recipe, catalog: Catalog) -> ResolvedRecipe:
     """Check every word of a recipe, or raise RecipeError with all that is wrong."""
+    table, chosen = _settled(recipe, catalog)
     resolver = _Resolver(catalog)
-    root = resolver.settings(ROOT, recipe.table, "")
+    root = resolver.settings(ROOT, table, "")
     # Which transforms there are is only known when nothing is wrong with them.
     if not any(p.place.startswith(("transforms", "stages")) for p in resolver.problems):
         resolver.check_stages(root)
     if resolver.problems:
         raise RecipeError(recipe.source, resolver.problems)
-    return ResolvedRecipe(recipe.name, recipe.source, root, recipe.text)
+    return ResolvedRecipe(recipe.name, recipe.source, root, recipe.text, chosen)
+
+
+def _settled(recipe: Recipe, catalog: Catalog) -> tuple[Table, dict[str, Any]]:
+    """Let the dataset choose what the recipe leaves to it; only then is one built here."""
+    table = deepcopy(recipe.table)
+    places = unsettled(table)
+    dataset = table.get("dataset")
+    if not places or not isinstance(dataset, dict):
+        return table, {}
+    resolver = _Resolver(catalog)
+    own = {name: value for name, value in dataset.items() if value != AUTO}
+    node = resolver.part("dataset", own, "dataset")
+    if node is None or resolver.problems:
+        return table, {}  # which is said when all is checked
+
+    from celstack.assemble import build_part
+
+    part = build_part(recipe.source, node, catalog)
+    try:
+        return table, settle(table, places, part.suggest())
+    except CelstackError as error:
+        raise RecipeError(recipe.source, [Problem("dataset", str(error))]) from error
 
 
 def signature_of(catalog: Catalog, kind: str, name: str) -> Signature:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date, time
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,6 +32,8 @@ class ResolvedRecipe(NamedTuple):
     root: Node
     text: str = ""
     """The recipe's file, as it was written."""
+    chosen: Mapping[str, Any] = {}
+    """What the recipe left to its images, by place."""
 
     def as_table(self) -> dict[str, Any]:
         """Return a recipe that says everything and extends nothing."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -58,13 +59,21 @@ class Svhn(StandIn):
 
 
 class WeizmannHorse(StandIn):
-    side = 128
+    def __init__(self, size: tuple[int, int] = (128, 128)) -> None:
+        assert size[0] == size[1]
+        self.side = size[0]
 
 
 class ImageFolder(StandIn):
-    def __init__(self, root: Path, size: tuple[int, int]) -> None:
+    def __init__(
+        self, root: Path, size: tuple[int, int] = (128, 128), skip_broken: bool = False
+    ) -> None:
         assert size[0] == size[1]
         self.side = size[0]
+
+    def suggest(self) -> dict[str, Any]:
+        sizes = {"size": [32, 32], "mask_sigma": 5.0, "window": 5.0}
+        return {**sizes, "count": 3, "epochs": 1, "images": COUNT}
 
 
 @hookimpl

@@ -91,12 +91,24 @@ def main(arguments: argparse.Namespace) -> None:
         for overrides in _overrides(arguments)
     ]
     spread(arguments)
+    if not arguments.quiet:
+        _tell_chosen(recipes[0])
     if arguments.seeds is not None:
         _run_seeds(recipes, catalog, arguments)
         return
     out, quiet = Path(arguments.out or OUT), arguments.quiet
     device, timeout = arguments.device, arguments.timeout
     tell(*begin(recipes[0], catalog, out, device, quiet, timeout), quiet)
+
+
+def _tell_chosen(resolved: ResolvedRecipe) -> None:
+    """Say what was chosen for the images at hand, so that it can be said otherwise."""
+    from celstack.cli import say
+    from celstack.launch import first
+
+    if resolved.chosen and first():
+        values = ", ".join(f"{place} = {value}" for place, value in resolved.chosen.items())
+        say(f"chosen for these images (--set says otherwise): {values}")
 
 
 def _overrides(arguments: argparse.Namespace) -> list[list[str]]:

@@ -120,6 +120,14 @@ class Dataset(Part):
             ways.append(f"'celstack show dataset {self.name}' says how to generate it instead")
         return "; ".join(ways)
 
+    def suggest(self) -> dict[str, Any]:
+        """Choose values for options that a recipe leaves ``"auto"``, by the options' names.
+
+        Such as {"count": 12} for as many sprites as so many images can fill. Nothing, unless a
+        dataset says otherwise.
+        """
+        return {}
+
     @property
     @abstractmethod
     def image_shape(self) -> tuple[int, int, int]:

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated
+from statistics import median
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -17,6 +18,12 @@ from celstack import Batch, CelstackError, Dataset, hookimpl
 from celstack_kit.datasets.damage import sound
 from celstack_kit.datasets.decode import as_tensor, decode, decode_ids, upright_size
 
+LOOKED_AT = 200
+"""How many images are measured to choose a canvas."""
+LONGER = 64
+"""The longer side of a canvas that is chosen."""
+MOST_SPRITES = 40
+"""As many as the paper takes for 15,000 images."""
 SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".ppm", ".pgm", ".pbm"}
 
 
@@ -82,6 +89,26 @@ class ImageFolder(Dataset):
         if self.labels:
             label = torch.tensor([self.class_names.index(n.split("/")[0]) for n in names])
         return Batch(images.float() / 255, instances=instances, label=label)
+
+    def suggest(self) -> dict[str, Any]:
+        """Choose a canvas of their usual proportions, and sprites for a few images each.
+
+        The more images, the more sprites, and the fewer epochs.
+        """
+        count = self.count("train")
+        some = self._names["train"][:: max(1, count // LOOKED_AT)]
+        sizes = [upright_size(self.root / name) for name in some]
+        shape = min(2.0, max(0.5, median(width / height for width, height in sizes)))
+        height, width = (4 * round(LONGER / 4 * min(1.0, part)) for part in (1 / shape, shape))
+        sigma = min(height, width) / 6
+        return {
+            "size": [height, width],
+            "count": min(MOST_SPRITES, max(2, round((count / 2) ** 0.5))),
+            "mask_sigma": sigma,
+            "window": sigma,
+            "epochs": min(20, max(2, round(4000 / count))),
+            "images": min(1000, count),
+        }
 
     def _image(self, name: str) -> Tensor:
         # Twice the size is left for resizing, which is better at it than JPEG.

@@ -34,7 +34,7 @@ def find_lookalikes(
     _, _, axes = torch.pca_lowrank(seen, min(AXES, *seen.shape), center=False)
     seen = seen @ axes
     tries = [_group(seen, count, inverted) for _ in range(STARTS)]
-    left, centres = min(tries, key=lambda one: one[0])
+    centres = min(tries, key=lambda one: one[0])[1]
     alike = seen @ centres.mT
     group = (alike.abs() if inverted else alike).argmax(1)
     signs = alike.gather(1, group[:, None]).sign() if inverted else torch.ones(len(seen), 1)

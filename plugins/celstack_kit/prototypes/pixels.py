@@ -23,8 +23,8 @@ class Pixels(Prototype):
     images, as single images, as the centres of k-means clusters of them, or as those of
     "lookalikes": images that are the same where the masks are, but for gain and offset of
     their colours, negatives included if these may be ``inverted``. Masks begin as a Gaussian
-    of ``mask_sigma`` pixels, or opaque. Noise of ``jitter`` on both keeps images
-    from starting alike. Without a size they are as large as the canvas.
+    of ``mask_sigma`` pixels (or height, width), or opaque. Noise of ``jitter`` on both keeps
+    images from starting alike. Without a size they are as large as the canvas.
     """
 
     def __init__(
@@ -34,7 +34,8 @@ class Pixels(Prototype):
         start: Literal["constant", "mean", "sample", "kmeans", "lookalikes"] = "constant",
         appearance: float = 0.9,
         mask: Literal["gaussian", "opaque"] = "gaussian",
-        mask_sigma: Annotated[float, Gt(0)] = 5.0,
+        mask_sigma: Annotated[float, Gt(0)]
+        | tuple[Annotated[float, Gt(0)], Annotated[float, Gt(0)]] = 5.0,
         jitter: Annotated[float, Ge(0)] = 0.0,
         inverted: bool = False,
     ) -> None:
@@ -44,7 +45,7 @@ class Pixels(Prototype):
         self.start = start
         self.appearance = appearance
         self.mask_start = mask
-        self.mask_sigma = mask_sigma
+        self.mask_sigma = mask_sigma if isinstance(mask_sigma, tuple) else (mask_sigma,) * 2
         self.jitter = jitter
         self.inverted = inverted
         if start == "lookalikes":
@@ -59,9 +60,7 @@ class Pixels(Prototype):
         if with_alpha:
             mask = torch.ones(self.count, 1, *size)
             if self.mask_start == "gaussian":
-                mask *= _bell(size[0], self.mask_sigma)[:, None] * _bell(
-                    size[1], self.mask_sigma
-                )
+                mask *= self._bell(size, size)
             self.mask = nn.Parameter(mask + self.jitter * torch.randn_like(mask))
 
     def _start(
@@ -78,12 +77,19 @@ class Pixels(Prototype):
         elif self.start == "kmeans":
             images = _cluster(sample, self.count)
         else:
-            height, width = sample.shape[2:]
-            window = _bell(height, self.mask_sigma * height / size[0])[:, None] * _bell(
-                width, self.mask_sigma * width / size[1]
-            )
+            window = self._bell((sample.shape[2], sample.shape[3]), size)
             images = find_lookalikes(sample, self.count, window, self.inverted)
         return interpolate(images, size, mode="bilinear", antialias=True, align_corners=False)
+
+    def _bell(
+        self, canvas: tuple[int, int], size: tuple[int, int]
+    ) -> Float[Tensor, "height width"]:
+        """Draw the mask's Gaussian on a canvas that a sprite of this size covers."""
+        tall, wide = (
+            _bell(length, sigma * length / own)
+            for length, sigma, own in zip(canvas, self.mask_sigma, size, strict=True)
+        )
+        return tall[:, None] * wide
 
     def images(self) -> Float[Tensor, "K D h w"]:
         """Return the pixels; only colours are clipped here."""

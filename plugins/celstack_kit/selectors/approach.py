@@ -100,5 +100,7 @@ def _variance(view: View) -> Float[Tensor, "*a_or_b"]:
 def _better(one: Fitted, other: Fitted) -> Fitted:
     lower = other.cost < one.cost
     pairs = zip(one, other, strict=True)
-    fields = [torch.where(lower.view(*lower.shape, *[1] * (a.ndim - 2)), b, a) for a, b in pairs]
+    fields = [
+        torch.where(lower.view(*lower.shape, *[1] * (a.ndim - 2)), b, a) for a, b in pairs
+    ]
     return Fitted(*fields)

@@ -30,9 +30,9 @@ class Fitting(Selector):
     explaining what is around them. ``tint_cost`` is that of changing a gain or an offset by 1.
 
     Sprites may only be told apart by what is in the middle of the image: with a ``window``,
-    they are compared with the image through a Gaussian of so many pixels, and their masks and
-    the background do not matter, until the sprite is chosen. What ``inverts`` may be shown
-    as a negative, dark for light.
+    they are compared with the image through a Gaussian of so many pixels (or height, width),
+    and their masks and the background do not matter, until the sprite is chosen. What
+    ``inverts`` may be shown as a negative, dark for light.
 
     No predictor is needed: only sprites and backgrounds learn. Backgrounds are not moved.
     """
@@ -44,7 +44,9 @@ class Fitting(Selector):
         steps: Annotated[int, Ge(0)] = 4,
         move_cost: Annotated[float, Ge(0)] = 1.0,
         tint_cost: Annotated[float, Ge(0)] = 1e-4,
-        window: Annotated[float, Gt(0)] | None = None,
+        window: Annotated[float, Gt(0)]
+        | tuple[Annotated[float, Gt(0)], Annotated[float, Gt(0)]]
+        | None = None,
         inverts: bool = False,
     ) -> None:
         self.steps = steps
@@ -117,8 +119,9 @@ class Fitting(Selector):
             view: View = Composite(sprites, whole[:, None], backdrops, self.inverts, costs)
             fitted = self._approach(view, poses, points)
             best = fitted.cost.argmin(1)
-            return best, *(one[image, best] for one in fitted[1:])
-        weights = _gaussian(points, self.window * 2 / max(decomposer.canvas))
+            pose, tints, behind = (one[image, best] for one in fitted[1:])
+            return best, pose, tints, behind
+        weights = self._weights(points * max(decomposer.canvas) / 2)
         near = (weights > EDGE).nonzero()[:, 0]
         weights = weights[near] / weights[near].norm()
         view = Window(sprites, whole[:, None, :, near], weights, self.inverts, costs[0])
@@ -128,6 +131,11 @@ class Fitting(Selector):
         placed = Composite(sprites[best], whole[None], backdrops, True, costs, given)
         look = placed.look(poses.pull(points, pose)[None])
         return best, pose, look.tints[0], look.background[0]
+
+    def _weights(self, pixels: Float[Tensor, "m 2"]) -> Float[Tensor, " m"]:
+        """Return how much the window lets through, so many pixels from its centre."""
+        tall, wide = self.window if isinstance(self.window, tuple) else (self.window,) * 2
+        return torch.exp(-0.5 * (pixels / pixels.new_tensor([wide, tall])).square().sum(1))
 
     def _approach(self, view: View, poses: Poses, points: Float[Tensor, "m 2"]) -> Fitted:
         return approach(view, poses, points, self.steps, self.move_cost)
@@ -143,10 +151,6 @@ class Fitting(Selector):
         sprite = FIXED if tint(decomposer, one, one) is None else self.tint_cost
         behind = decomposer.background_chain.tint(one, one) if count else None
         return backdrops, (sprite, FIXED if behind is None else self.tint_cost)
-
-
-def _gaussian(points: Float[Tensor, "m 2"], sigma: float) -> Float[Tensor, " m"]:
-    return torch.exp(-0.5 * (points / sigma).square().sum(1))
 
 
 @hookimpl

@@ -50,7 +50,11 @@ class View(ABC):
         weights: Float[Tensor, " m"],
         inverts: bool,
     ) -> None:
-        self.sprites, self.weights, self.inverts = _with_slopes(sprites, self.outside), weights, inverts
+        self.sprites, self.weights, self.inverts = (
+            _with_slopes(sprites, self.outside),
+            weights,
+            inverts,
+        )
         self.channels = target.shape[-2]
         self.target = target * weights
 

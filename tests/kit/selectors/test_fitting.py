@@ -131,9 +131,7 @@ def test_what_is_seen_in_its_best_colours_is_what_the_model_renders():
         [1 + scene.sprite_params[:, 0, :3], scene.sprite_params[:, 0, 3:6]], dim=2
     )
     chosen = sprites[scene.sprite[:, 0]]
-    view = Composite(
-        chosen, images.flatten(2)[None], backdrops, False, (1e-4, 1e-4), given
-    )
+    view = Composite(chosen, images.flatten(2)[None], backdrops, False, (1e-4, 1e-4), given)
     look = view.look(poses.pull(canvas_points(*CANVAS, like=images), pose)[None])
     seen = (look.tints[..., None, :] @ look.features)[0, :, :, 0] / view.weights
     rendered = made.render(scene).image.flatten(2)
@@ -166,8 +164,9 @@ def test_slopes_are_those_of_what_is_seen(kind):
             # A pixel ahead less a pixel behind is what slopes are made of, too.
             measured = (behind.misses - ahead.misses) * 10
             strong = measured.abs() > measured.abs().median()
-            assert ((slopes - measured)[strong].abs() < 0.35 * measured[strong].abs()).float(
-            ).mean() > 0.85
+            assert (
+                (slopes - measured)[strong].abs() < 0.35 * measured[strong].abs()
+            ).float().mean() > 0.85
             assert (slopes * measured).sum() > 0.9 * measured.square().sum()
     finally:
         torch.set_default_dtype(torch.float32)
