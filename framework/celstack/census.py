@@ -14,23 +14,30 @@ from celstack.reassign import Usage
 from celstack.scene import Rendering, Scene
 
 BACKGROUND = "background"
+MEMBERS = 3
+"""How many images are remembered of each sprite."""
 
 
 class Census:
     """Counts, over all batches, which sprites fill layers and which true classes they cover.
 
     Classes are counted pixel by pixel where every pixel's class is known, else image by image;
-    nothing is known of them where the dataset has no ground truth.
+    nothing is known of them where the dataset has no ground truth. What a sprite is worth is
+    by how much it lowers the squared error of the backgrounds alone, where it is visible; its
+    members are the images that owe it most.
     """
 
     def __init__(self, sprites: int) -> None:
         self.usage = Usage(sprites)
+        self.worth = torch.zeros(sprites, dtype=torch.float64)
+        self.members: list[list[tuple[float, int]]] = [[] for _ in range(sprites)]
         self.images = 0
         self.unit = ""
         self.confusion = Confusion()
 
     def add(self, scene: Scene, rendering: Rendering, batch: Batch) -> None:
         """Count a batch."""
+        self._appraise(scene, rendering, batch)
         self.images += len(batch)
         self.usage.add(scene.sprite.cpu())
         if batch.classes is not None:
@@ -39,6 +46,23 @@ class Census:
         elif batch.label is not None:
             self.unit = "images"
             self.confusion.add(batch.label, clusters(scene, rendering))
+
+    def best(self, count: int) -> list[int]:
+        """List the sprites that are worth most, the best first; those never used are not."""
+        order: list[int] = self.worth.argsort(descending=True, stable=True).tolist()
+        return [sprite for sprite in order if self.members[sprite]][:count]
+
+    def _appraise(self, scene: Scene, rendering: Rendering, batch: Batch) -> None:
+        without = (batch.images - rendering.backdrop).square().mean(1)
+        saved = without - (batch.images - rendering.image).square().mean(1)
+        share = (rendering.visible * saved[:, None]).flatten(2).mean(2).double().cpu()
+        for sprite, members in enumerate(self.members):
+            worth = (share * (scene.sprite.cpu() == sprite)).sum(1)
+            self.worth[sprite] += worth.sum()
+            found = (scene.sprite.cpu() == sprite).any(1).nonzero()[:, 0].tolist()
+            members += [(float(worth[image]), self.images + image) for image in found]
+            members.sort(key=lambda one: (-one[0], one[1]))
+            del members[MEMBERS:]
 
     def tell(self, class_names: Sequence[str]) -> dict[str, Any]:
         """Return what was counted, as a run directory keeps it.

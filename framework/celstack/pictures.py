@@ -7,8 +7,10 @@ import torch
 from jaxtyping import Float, Int
 from PIL import Image
 from torch import Tensor
+from torch.nn.functional import interpolate, pad
 
 from celstack.assembly import Assembly
+from celstack.census import MEMBERS, Census
 from celstack.interfaces.dataset import Batch
 from celstack.loader import in_order
 from celstack.model import Decomposer
@@ -40,6 +42,39 @@ def draw_examples(decomposer: Decomposer, assembly: Assembly) -> Image.Image:
     layers = layers.view(*rendering.layers.shape[:2], *layers.shape[1:])
     rows = [batch.images, rendering.image.cpu(), *layers.unbind(1)]
     return tile(torch.stack([row.clamp(0, 1) for row in rows], dim=1))
+
+
+def draw_best(decomposer: Decomposer, census: Census, assembly: Assembly) -> Image.Image | None:
+    """Draw the sprites that are worth most, as the paper does: a column for each.
+
+    Below a sprite is its mask, then images that it explains. None if no sprite was used.
+    """
+    best = census.best(EXAMPLES)
+    if not best:
+        return None
+    sprites = decomposer.sprites.images().detach().cpu()[best]
+    masks = sprites[:, -1:].clamp(0, 1).expand(-1, sprites.shape[1] - 1, -1, -1)
+    columns = []
+    for number, looks, mask in zip(best, on_checkerboard(sprites), masks, strict=True):
+        members = [image for _, image in census.members[number]]
+        images = assembly.dataset.read(assembly.evaluation.split, members).images
+        blank = images.new_ones(MEMBERS - len(images), *images.shape[1:])
+        own = [_framed(one, decomposer.canvas) for one in (looks, mask)]
+        columns.append(torch.cat([torch.stack(own), images, blank]))
+    return tile(torch.stack(columns), max(1, 2 * LARGEST // max(decomposer.canvas)))
+
+
+def _framed(image: Float[Tensor, "C h w"], canvas: tuple[int, int]) -> Float[Tensor, "C H W"]:
+    """Put an image in the middle of a white canvas, made smaller where it has to be."""
+    (height, width), (tall, wide) = image.shape[1:], canvas
+    scale = min(1.0, tall / height, wide / width)
+    if scale < 1.0:
+        size = (max(1, int(height * scale)), max(1, int(width * scale)))
+        image = interpolate(image[None], size, mode="bilinear", antialias=True)[0]
+        height, width = size
+    top, left = (tall - height) // 2, (wide - width) // 2
+    frame = (left, wide - width - left, top, tall - height - top)
+    return pad(image, frame, value=1.0)
 
 
 def draw_batch(batch: Batch) -> Image.Image:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from celstack.model import Decomposer
     from celstack.resolved import ResolvedRecipe
 
+BEST = "best.png"
+"""The picture of a finished run's best sprites."""
+
 
 class RunDirectory:
     """A folder that holds everything about one run."""
@@ -143,6 +146,14 @@ class RunDirectory:
         (self.folder / FOLDER).mkdir(exist_ok=True)
         for name, image in zip(file_names(examples), images, strict=True):
             to_picture(image).save(self.folder / FOLDER / name)
+
+    def save_best(self, decomposer: Decomposer, census: Census, assembly: Assembly) -> None:
+        """Draw the sprites that are worth most, and images that they explain."""
+        from celstack.pictures import draw_best
+
+        picture = draw_best(decomposer, census, assembly)
+        if picture is not None:
+            picture.save(self.folder / BEST)
 
     def save_page(self, page: str) -> Path:
         """Write the report page, whole, and return where."""

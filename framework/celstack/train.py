@@ -120,6 +120,7 @@ def _learn_and_judge(
         )
         if directory:
             directory.save_census(census, assembly, scores)
+            directory.save_best(decomposer, census, assembly)
             directory.save_results(decomposer, assembly, scores)
     # Whatever ends a run early, what was learned is kept and the observers are told.
     except BaseException as error:

@@ -65,3 +65,43 @@ def test_no_two_sprites_stand_for_one_class(names):
 
     assert told["names"][0] == (names[0] if names else "class 1")
     assert told["names"][1] is None
+
+
+def appraised():
+    """Count two batches: sprite 1 explains image 0 well, sprite 2 images 1 and 3 a little."""
+    census = Census(4)
+    black = torch.zeros(2, 3, 1, 2)
+    none = torch.zeros(2, 1, 0)
+    for sprite, bright in (([[1], [2]], (0.8, 0.3)), ([[3], [2]], (0.0, 0.5))):
+        images = black + torch.tensor(bright)[:, None, None, None]
+        scene = Scene(torch.tensor(sprite), none, none, torch.zeros(2, 1, 1))
+        # The first pixel is shown as it is, the second is left to the backdrop.
+        shown, visible = images.clone(), torch.zeros(2, 1, 1, 2)
+        shown[..., 1], visible[..., 0] = 0.0, 1.0
+        rendering = Rendering(shown, torch.zeros(2, 1, 4, 1, 2), black, visible)
+        census.add(scene, rendering, Batch(images))
+    return census
+
+
+def test_a_sprite_is_worth_what_it_explains_better_than_the_background():
+    worth = appraised().worth
+
+    expected = torch.tensor([0.0, 0.8**2 / 2, (0.3**2 + 0.5**2) / 2, 0.0])
+    torch.testing.assert_close(worth.float(), expected)
+
+
+def test_members_are_the_images_that_owe_a_sprite_most():
+    members = [[image for _, image in one] for one in appraised().members]
+
+    assert members == [[], [0], [3, 1], [2]]
+
+
+def test_the_best_come_first_and_who_was_never_used_does_not_come():
+    assert appraised().best(8) == [1, 2, 3]
+    assert appraised().best(2) == [1, 2]
+
+
+def test_no_more_members_are_remembered_than_are_shown():
+    census = counted([[0]] * 5, [[[1]]] * 5)
+
+    assert [image for _, image in census.members[0]] == [0, 1, 2]

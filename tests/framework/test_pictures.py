@@ -3,7 +3,16 @@ import pytest
 import torch
 
 from celstack.assembly import Assembly, Evaluation, Stage
-from celstack.pictures import draw_examples, draw_sprites, on_checkerboard, tile, to_picture
+from celstack.census import Census
+from celstack.pictures import (
+    _framed,
+    draw_best,
+    draw_examples,
+    draw_sprites,
+    on_checkerboard,
+    tile,
+    to_picture,
+)
 from celstack.testing.model import PlainSelector
 from celstack.testing.parts import (
     PlainCompositor,
@@ -140,3 +149,36 @@ def test_drawing_leaves_the_model_in_its_mode(decomposer, assembly, training):
     draw_examples(decomposer, assembly)
 
     assert decomposer.training is training
+
+
+def test_the_best_sprites_are_columns_of_sprite_mask_and_members(decomposer, assembly):
+    census = Census(3)
+    census.worth += torch.tensor([1.0, 0.0, 3.0])
+    census.members[0], census.members[2] = [(1.0, 4)], [(2.0, 1), (1.0, 0), (0.5, 3)]
+
+    picture = np.asarray(draw_best(decomposer, census, assembly))
+
+    height, width = 8, 10
+    scale = 128 // width
+    assert picture.shape[:2] == (scale * (5 * (height + 1) + 1), scale * (2 * (width + 1) + 1))
+    cell = picture[scale // 2 :: scale, scale // 2 :: scale]
+    images = assembly.dataset.read("test", [1, 0, 3, 4]).images
+    wanted = (images * 255).round().byte().permute(0, 2, 3, 1).numpy()
+    for row, image in zip((2, 3, 4), wanted[:3], strict=True):
+        top = 1 + row * (height + 1)
+        assert (cell[top : top + height, 1 : 1 + width] == image).all()
+    assert (cell[19:27, 12:22] == wanted[3]).all()
+    assert (cell[28:, 12:22] == 255).all()
+
+
+def test_where_no_sprite_was_used_there_are_no_best(decomposer, assembly):
+    assert draw_best(decomposer, Census(3), assembly) is None
+
+
+@pytest.mark.parametrize(("size", "bright"), [((2, 4), 8), ((16, 10), 40)])
+def test_sprites_of_any_size_are_framed_in_white(size, bright):
+    framed = _framed(torch.zeros(3, *size), (8, 10))
+
+    assert framed.shape == (3, 8, 10)
+    assert (framed[0] == 0).sum() == bright
+    assert (framed[0] == 0)[3:5, 4:6].all()

@@ -85,6 +85,7 @@ def make_page(
         state=state,
         sprites=gallery.show_sprites(decomposer),
         names=names,
+        best=gallery.show_best(folder),
         usage=_usage(census, history.usage, decomposer.sprites.count),
         backgrounds=gallery.show_backgrounds(decomposer, shown.explained),
         scores=scores,

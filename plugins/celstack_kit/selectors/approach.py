@@ -44,7 +44,7 @@ def approach(
         flat = pose.flatten(0, 1)
         pulled = poses.pull(points, flat)
         look = view.look(pulled.unflatten(0, shape))
-        away = (pulled - rest).unflatten(0, shape) * view.weights[:, None]
+        away = (pulled - rest).mT.unflatten(0, shape) * view.weights
         found = Fitted(
             look.error + price * away.square().sum((2, 3)), pose, look.tints, look.background
         )
@@ -59,35 +59,28 @@ def approach(
 def _step(
     view: View,
     look: Look,
-    slopes: Float[Tensor, "a b p m 2"],
-    away: Float[Tensor, "a b m 2"],
+    slopes: Float[Tensor, "a b 2 p m"],
+    away: Float[Tensor, "a b 2 m"],
     price: Float[Tensor, "*a_or_b"],
 ) -> Float[Tensor, "a b p"]:
-    """Return how far to go: less error, but not too far away."""
-    seen = (
-        look.across[:, :, :, None] * slopes[:, :, None, ..., 0]
-        + look.down[:, :, :, None] * slopes[:, :, None, ..., 1]
-    )
-    seen = seen - _explained(seen, look.features, view.costs)
-    seen = seen.transpose(2, 3).flatten(3) / view.channels
-    curve, pull = seen @ seen.mT * view.channels, seen @ look.misses.flatten(2)[..., None]
-    moved = (slopes * view.weights[:, None]).flatten(3)
+    """Return how far to go: less error, but not too far away.
+
+    Colours will be as good as they can be, wherever that is: what they would make up for is
+    no slope (the Schur complement of their part of the normal equations).
+    """
+    across, down = slopes[:, :, None].unbind(3)
+    seen = torch.addcmul(look.across[..., None, :] * across, look.down[..., None, :], down)
+    rows = torch.cat([seen, look.features, look.misses[..., None, :]], dim=3)
+    count, mixed = seen.shape[3], look.features.shape[3]
+    curve, shared, pull = (seen @ rows.mT).split([count, mixed, 1], dim=4)
+    gram = look.features @ look.features.mT + torch.diag(view.costs.clamp_min(LEAST))
+    curve = (curve - shared @ torch.linalg.solve(gram, shared.mT)).mean(2)
+    moved = (slopes * view.weights).transpose(2, 3).flatten(3)
     cost = price[..., None, None]
     curve = curve + cost * (moved @ moved.mT)
-    pull = pull - cost * (moved @ away.flatten(2)[..., None])
+    pull = pull.mean(2) - cost * (moved @ away.flatten(2)[..., None])
     stiff = torch.diag_embed(DAMPING * curve.diagonal(dim1=2, dim2=3) + LEAST)
     return torch.linalg.solve(curve + stiff, pull)[..., 0].clamp(-FARTHEST, FARTHEST)
-
-
-def _explained(
-    seen: Float[Tensor, "a b C p m"],
-    features: Float[Tensor, "a b C q m"],
-    costs: Float[Tensor, " q"],
-) -> Float[Tensor, "a b C p m"]:
-    """Return the part of a change that other colours would make up for."""
-    gram = features @ features.mT + torch.diag(costs.clamp_min(LEAST))
-    shares = torch.linalg.solve(gram, features @ seen.mT)
-    return shares.mT @ features
 
 
 def _variance(view: View) -> Float[Tensor, "*a_or_b"]:

@@ -46,11 +46,11 @@ class Poses:
         points: Float[Tensor, "m 2"],
         pose: Float[Tensor, "n p"],
         pulled: Float[Tensor, "n m 2"],
-    ) -> Float[Tensor, "n p m 2"]:
+    ) -> Float[Tensor, "n 2 p m"]:
         """Return how far points go for each parameter, as a slope, from where they look."""
         nudges = NUDGE * torch.eye(self.count).to(pose)
-        nudged = [self.pull(points, pose + nudge) for nudge in nudges]
-        return (torch.stack(nudged, dim=1) - pulled[:, None]) / NUDGE
+        nudged = [(self.pull(points, pose + nudge) - pulled).mT for nudge in nudges]
+        return torch.stack(nudged, dim=2) / NUDGE
 
 
 def _moving(chain: Chain) -> Tensor:

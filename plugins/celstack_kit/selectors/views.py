@@ -77,7 +77,10 @@ class View(ABC):
     ) -> tuple[Float[Tensor, "a b C q"], Float[Tensor, "a b C m"], Float[Tensor, "a b"]]:
         """Mix features so that they fit best; return how, what is missed, and the error."""
         costs = self.costs
-        gram, match = features @ features.mT, (features @ self.target[..., None])[..., 0]
+        count = len(costs)
+        target = self.target[..., None, :].expand(*features.shape[:3], 1, -1)
+        products = features @ torch.cat([features, target], dim=3).mT
+        gram, match = products[..., :count], products[..., count]
         tints = torch.linalg.solve(gram + torch.diag(costs), match + costs * rest)
         if not self.inverts:
             # A channel that would have to be a negative does without contrast.
