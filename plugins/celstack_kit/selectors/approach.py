@@ -43,7 +43,9 @@ def approach(
     for step in range(steps + 1):
         flat = pose.flatten(0, 1)
         pulled = poses.pull(points, flat)
-        look = view.look(pulled.unflatten(0, shape))
+        # Backgrounds are compared at the beginning and at the end.
+        known = best.background if best is not None and step < steps else None
+        look = view.look(pulled.unflatten(0, shape), known)
         away = (pulled - rest).mT.unflatten(0, shape) * view.weights
         found = Fitted(
             look.error + price * away.square().sum((2, 3)), pose, look.tints, look.background

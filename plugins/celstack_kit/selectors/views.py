@@ -59,8 +59,13 @@ class View(ABC):
         self.target = target * weights
 
     @abstractmethod
-    def look(self, pulled: Float[Tensor, "a b m 2"]) -> Look:
-        """Return what the points see, each in the sprite of its column."""
+    def look(
+        self, pulled: Float[Tensor, "a b m 2"], background: Int[Tensor, "a b"] | None = None
+    ) -> Look:
+        """Return what the points see, each in the sprite of its column.
+
+        Where a ``background`` is given, no other is tried.
+        """
 
     def _find(self, pulled: Float[Tensor, "a b m 2"]) -> tuple[Tensor, Tensor, Tensor]:
         """Look sprites up, and how they change across and down: (a, b, D, m) each."""
@@ -113,7 +118,11 @@ class Window(View):
         super().__init__(sprites[:, :-1], target, weights, inverts)
         self.costs = weights.new_full((2,), tint_cost)
 
-    def look(self, pulled: Float[Tensor, "a b m 2"]) -> Look:
+    def look(
+        self,
+        pulled: Float[Tensor, "a b m 2"],
+        background: Int[Tensor, "a b"] | None = None,  # noqa: ARG002
+    ) -> Look:
         """Look at colours alone."""
         colour, across, down = self._find(pulled)
         features = torch.stack([colour, torch.ones_like(colour)], dim=3) * self.weights
@@ -150,32 +159,38 @@ class Composite(View):
         own = plain.expand(len(sprites), self.channels, 2) if given is None else given
         self.rest = torch.cat([own, plain.expand_as(own)], dim=2)
 
-    def look(self, pulled: Float[Tensor, "a b m 2"]) -> Look:
-        """Try every background, and keep the best for each sprite on each image."""
+    def look(
+        self, pulled: Float[Tensor, "a b m 2"], background: Int[Tensor, "a b"] | None = None
+    ) -> Look:
+        """Try every background, unless told which, and keep the best for each sprite."""
         itself, across, down = self._find(pulled)
         colour, mask = itself[:, :, :-1], softclip(itself[:, :, -1:])
-        looks = [
-            (features, *self._tint(features, self.rest))
-            for features in (self._features(colour, mask, behind) for behind in self.backdrops)
-        ]
-        features, tints, misses, error = (torch.stack(one) for one in zip(*looks, strict=True))
-        error, best = error.min(0)
-        features, tints, misses = (_pick(one, best) for one in (features, tints, misses))
+        if background is None and len(self.backdrops) == 1:
+            background = torch.zeros(pulled.shape[:2], dtype=torch.int64, device=pulled.device)
+        if background is None:
+            tried = (self._features(colour, mask, behind) for behind in self.backdrops)
+            looks = [(features, *self._tint(features, self.rest)) for features in tried]
+            stacked = [torch.stack(one) for one in zip(*looks, strict=True)]
+            background = stacked[-1].argmin(0)
+            features, tints, misses, error = (_pick(one, background) for one in stacked)
+        else:
+            features = self._features(colour, mask, self.backdrops[background])
+            tints, misses, error = self._tint(features, self.rest)
         sprite, offset, behind, beyond = tints[..., None].unbind(3)
         steep = torch.where((itself[:, :, -1:] - 0.5).abs() < 0.5, 1.0, SLOPE)
-        gap = (sprite * colour + offset - behind * self.backdrops[best] - beyond) * steep
+        gap = (sprite * colour + offset - behind * self.backdrops[background] - beyond) * steep
         paint = sprite * mask
         slopes = [
             (gap * way[:, :, -1:] + paint * way[:, :, :-1]) * self.weights
             for way in (across, down)
         ]
-        return Look(error, misses, features, tints, slopes[0], slopes[1], best)
+        return Look(error, misses, features, tints, slopes[0], slopes[1], background)
 
     def _features(
         self,
         colour: Float[Tensor, "a b C m"],
         mask: Float[Tensor, "a b 1 m"],
-        behind: Float[Tensor, "C m"],
+        behind: Float[Tensor, "*any C m"],
     ) -> Float[Tensor, "a b C 4 m"]:
         left = 1 - mask
         parts = torch.broadcast_tensors(mask * colour, mask, left * behind, left)
