@@ -73,6 +73,15 @@
       });
     }
 
+    /** Paint now what waits for the next frame: what is asked of the stage is of this scene. */
+    settle() {
+      if (this.frame) {
+        cancelAnimationFrame(this.frame);
+        this.frame = null;
+        this.draw();
+      }
+    }
+
     draw() {
       const { session, stage, panel } = this;
       const { scene, selected } = session;
@@ -90,6 +99,7 @@
 
     /** Do what a control or a key stands for, unless it says why that cannot be. */
     act(name, given = {}) {
+      this.settle();
       const control = this.root.querySelector(`[data-do="${name}"]`);
       this.panel.enable(this.session);
       const why = control?.dataset.reason
@@ -142,6 +152,7 @@
     }
 
     grab(pixel) {
+      this.settle();
       const { selected } = this.session;
       const kind = this.stage.handleAt(pixel);
       if (kind !== null) {

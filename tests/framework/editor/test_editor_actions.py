@@ -188,6 +188,23 @@ def test_each_example_keeps_its_own_changes(made, scenes, edited, drive):
     assert torch.equal(editor.picture(), second)
 
 
+def test_who_is_faster_than_the_screen_acts_on_the_scene_that_is_open(editor):
+    # Where no frame is painted, as in a tab that nobody looks at, nothing waits for one.
+    moved = editor.page.evaluate(
+        """() => {
+            window.requestAnimationFrame = () => 1;
+            const editor = window.celstack.editor;
+            editor.stage.rendering = null;
+            editor.open(0);
+            editor.act("next");
+            editor.act("larger");
+            return editor.stage.rendering !== null;
+        }"""
+    )
+
+    assert moved
+
+
 def test_a_colour_is_not_taken_from_the_hands_of_who_chooses_it(made, at_rest, edited, drive):
     with torch.no_grad():
         # Two shades, of which the brighter cannot follow to white.
