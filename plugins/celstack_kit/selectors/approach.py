@@ -17,6 +17,13 @@ FAINT = 1e-4
 LEAST = 1e-8
 
 
+class Costs(NamedTuple):
+    """What it costs to look elsewhere, as shares of an image's variance (``Fitting``)."""
+
+    move: float
+    bend: float
+
+
 class Fitted(NamedTuple):
     """The best poses that were found, and what is seen from there (``views.Look``)."""
 
@@ -27,7 +34,7 @@ class Fitted(NamedTuple):
 
 
 def approach(
-    view: View, poses: Poses, points: Float[Tensor, "m 2"], steps: int, move_cost: float
+    view: View, poses: Poses, points: Float[Tensor, "m 2"], steps: int, costs: Costs
 ) -> Fitted:
     """Move all sprites of a view for so many steps; return the best that each came to.
 
@@ -37,7 +44,7 @@ def approach(
     shape = torch.broadcast_shapes((rows, columns), view.target.shape[:2])
     pose = view.target.new_zeros(*shape, poses.count)
     rest = poses.pull(points, pose.flatten(0, 1)[:1])
-    price = move_cost * _variance(view)
+    price, toll = _variance(view), _Toll(points, view.weights, costs)
     best: Fitted | None = None
     steps = steps if poses.count else 0
     for step in range(steps + 1):
@@ -46,14 +53,13 @@ def approach(
         # Backgrounds are compared at the beginning and at the end.
         known = best.background if best is not None and step < steps else None
         look = view.look(pulled.unflatten(0, shape), known)
-        away = (pulled - rest).mT.unflatten(0, shape) * view.weights
-        found = Fitted(
-            look.error + price * away.square().sum((2, 3)), pose, look.tints, look.background
-        )
+        away = toll.of((pulled - rest).mT.unflatten(0, shape))
+        cost = look.error + price * away.square().sum((2, 3))
+        found = Fitted(cost, pose, look.tints, look.background)
         best = found if best is None else _better(best, found)
         if step < steps:
             slopes = poses.slopes(points, flat, pulled).unflatten(0, shape)
-            pose = pose + _step(view, look, slopes, away, price)
+            pose = pose + _step(view, look, slopes, away, toll, price)
     assert best is not None  # there is at least the rest pose
     return best
 
@@ -62,7 +68,8 @@ def _step(
     view: View,
     look: Look,
     slopes: Float[Tensor, "a b 2 p m"],
-    away: Float[Tensor, "a b 2 m"],
+    away: Float[Tensor, "a b 2 q"],
+    toll: "_Toll",
     price: Float[Tensor, "*a_or_b"],
 ) -> Float[Tensor, "a b p"]:
     """Return how far to go: less error, but not too far away.
@@ -77,12 +84,31 @@ def _step(
     curve, shared, pull = (seen @ rows.mT).split([count, mixed, 1], dim=4)
     gram = look.features @ look.features.mT + torch.diag(view.costs.clamp_min(LEAST))
     curve = (curve - shared @ torch.linalg.solve(gram, shared.mT)).mean(2)
-    moved = (slopes * view.weights).transpose(2, 3).flatten(3)
+    moved = toll.of(slopes).transpose(2, 3).flatten(3)
     cost = price[..., None, None]
     curve = curve + cost * (moved @ moved.mT)
     pull = pull.mean(2) - cost * (moved @ away.flatten(2)[..., None])
     stiff = torch.diag_embed(DAMPING * curve.diagonal(dim1=2, dim2=3) + LEAST)
     return torch.linalg.solve(curve + stiff, pull)[..., 0].clamp(-FARTHEST, FARTHEST)
+
+
+class _Toll:
+    """Weighs how far points have moved, so that the squares add up to what it costs."""
+
+    def __init__(
+        self, points: Float[Tensor, "m 2"], weights: Float[Tensor, " m"], costs: Costs
+    ) -> None:
+        self.weights, self.move, self.bend = weights, costs.move**0.5, costs.bend**0.5
+        plane = torch.cat([points, torch.ones_like(points[:, :1])], dim=1)
+        self.plane = torch.linalg.qr(plane * weights[:, None]).Q
+
+    def of(self, moves: Float[Tensor, "*any m"]) -> Float[Tensor, "*any q"]:
+        """Weigh all of a move; and, where bending costs more, what no plain map could do."""
+        moves = moves * self.weights
+        if not self.bend:
+            return self.move * moves
+        bent = moves - (moves @ self.plane) @ self.plane.mT
+        return torch.cat([self.move * moves, self.bend * bent], dim=-1)
 
 
 def _variance(view: View) -> Float[Tensor, "*a_or_b"]:

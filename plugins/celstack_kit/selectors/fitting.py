@@ -9,7 +9,7 @@ from torch import Tensor
 
 from celstack import CelstackError, Decomposer, Scene, Selector, hookimpl
 from celstack.sampling import canvas_points
-from celstack_kit.selectors.approach import Fitted, approach
+from celstack_kit.selectors.approach import Costs, Fitted, approach
 from celstack_kit.selectors.placing import tint
 from celstack_kit.selectors.poses import Poses
 from celstack_kit.selectors.views import FIXED, Composite, View, Window
@@ -27,7 +27,8 @@ class Fitting(Selector):
     many ``steps``; gains and offsets of colours, and those of the background, follow in closed
     form. ``move_cost`` is the price of looking half a canvas away, on the mean over all
     points and by squares, as a share of the image's variance: it holds sprites back from
-    explaining what is around them. ``tint_cost`` is that of changing a gain or an offset by 1.
+    explaining what is around them. ``bend_cost`` is charged, besides, for what no affine map
+    could do. ``tint_cost`` is that of changing a gain or an offset by 1.
 
     Sprites may only be told apart by what is in the middle of the image: with a ``window``,
     they are compared with the image through a Gaussian of so many pixels (or height, width),
@@ -43,6 +44,7 @@ class Fitting(Selector):
         self,
         steps: Annotated[int, Ge(0)] = 4,
         move_cost: Annotated[float, Ge(0)] = 1.0,
+        bend_cost: Annotated[float, Ge(0)] = 0.0,
         tint_cost: Annotated[float, Ge(0)] = 1e-4,
         window: Annotated[float, Gt(0)]
         | tuple[Annotated[float, Gt(0)], Annotated[float, Gt(0)]]
@@ -50,7 +52,7 @@ class Fitting(Selector):
         inverts: bool = False,
     ) -> None:
         self.steps = steps
-        self.move_cost = move_cost
+        self.costs = Costs(move_cost, bend_cost)
         self.tint_cost = tint_cost
         self.window = window
         self.inverts = inverts
@@ -138,7 +140,7 @@ class Fitting(Selector):
         return torch.exp(-0.5 * (pixels / pixels.new_tensor([wide, tall])).square().sum(1))
 
     def _approach(self, view: View, poses: Poses, points: Float[Tensor, "m 2"]) -> Fitted:
-        return approach(view, poses, points, self.steps, self.move_cost)
+        return approach(view, poses, points, self.steps, self.costs)
 
     def _behind(
         self, decomposer: Decomposer, like: Tensor

@@ -8,7 +8,7 @@ from celstack.objective import squared_error
 from celstack.sampling import canvas_points
 from celstack_kit.compositors.ordered import Ordered
 from celstack_kit.prototypes.pixels import Pixels
-from celstack_kit.selectors.approach import approach
+from celstack_kit.selectors.approach import Costs, approach
 from celstack_kit.selectors.fitting import Fitting
 from celstack_kit.selectors.poses import Poses
 from celstack_kit.selectors.views import FIXED, Composite, Window
@@ -213,7 +213,9 @@ def test_it_never_ends_worse_than_at_rest():
         (1e-2, 1e-2),
     )
 
-    fitted = [approach(view, Poses(made), points, steps, 0.1).cost for steps in (0, 1, 4)]
+    fitted = [
+        approach(view, Poses(made), points, steps, Costs(0.1, 0.2)).cost for steps in (0, 1, 4)
+    ]
 
     assert (fitted[1] <= fitted[0]).all()
     assert (fitted[2] <= fitted[1]).all()
@@ -229,6 +231,24 @@ def test_who_must_pay_to_move_stays():
 
     assert moves[0] > 0.05
     assert moves[1] < 1e-3
+
+
+def test_who_must_pay_to_bend_does_what_a_plain_map_can():
+    images = blobs(3, *CANVAS, seed=7)
+    points = canvas_points(*CANVAS, like=images)
+    plane = torch.cat([points, torch.ones(len(points), 1)], dim=1)
+    bent, moved = [], []
+    for cost in (0.0, 1e6):
+        made = model(Fitting(move_cost=0.01, bend_cost=cost), (Color, Affine, Tps))
+        pose = made.explain(images).sprite_params[:, 0, 6:]
+        moves = Poses(made).pull(points, pose) - points
+        plain = plane @ torch.linalg.lstsq(plane.expand(3, -1, -1), moves).solution
+        bent.append((moves - plain).abs().max())
+        moved.append(moves.abs().max())
+
+    assert bent[0] > 0.05
+    assert bent[1] < 1e-3
+    assert moved[1] > 0.02
 
 
 def test_a_negative_is_found_only_by_who_inverts():
