@@ -14,6 +14,8 @@ from celstack.reassign import Usage
 from celstack.scene import Rendering, Scene
 
 BACKGROUND = "background"
+LEAST = 1e-4
+"""Where backgrounds alone are as good as this, nothing is owed to anybody."""
 MEMBERS = 3
 """How many images are remembered of each sprite."""
 
@@ -24,7 +26,7 @@ class Census:
     Classes are counted pixel by pixel where every pixel's class is known, else image by image;
     nothing is known of them where the dataset has no ground truth. What a sprite is worth is
     by how much it lowers the squared error of the backgrounds alone, where it is visible; its
-    members are the images that owe it most.
+    members are the images of whose error it takes away the largest share.
     """
 
     def __init__(self, sprites: int) -> None:
@@ -56,11 +58,13 @@ class Census:
         without = (batch.images - rendering.backdrop).square().mean(1)
         saved = without - (batch.images - rendering.image).square().mean(1)
         share = (rendering.visible * saved[:, None]).flatten(2).mean(2).double().cpu()
+        whole = without.flatten(1).mean(1).double().cpu().clamp_min(LEAST)
         for sprite, members in enumerate(self.members):
             worth = (share * (scene.sprite.cpu() == sprite)).sum(1)
             self.worth[sprite] += worth.sum()
             found = (scene.sprite.cpu() == sprite).any(1).nonzero()[:, 0].tolist()
-            members += [(float(worth[image]), self.images + image) for image in found]
+            part = worth / whole
+            members += [(float(part[image]), self.images + image) for image in found]
             members.sort(key=lambda one: (-one[0], one[1]))
             del members[MEMBERS:]
 

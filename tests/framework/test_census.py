@@ -90,10 +90,13 @@ def test_a_sprite_is_worth_what_it_explains_better_than_the_background():
     torch.testing.assert_close(worth.float(), expected)
 
 
-def test_members_are_the_images_that_owe_a_sprite_most():
-    members = [[image for _, image in one] for one in appraised().members]
+def test_members_are_the_images_that_owe_a_sprite_the_largest_share():
+    members = appraised().members
 
-    assert members == [[], [0], [3, 1], [2]]
+    # What is shown of images 1 and 3 is half of either; image 2 is black, and owes nothing.
+    assert [[image for _, image in one] for one in members] == [[], [0], [1, 3], [2]]
+    assert [round(share, 3) for share, _ in members[2]] == [0.5, 0.5]
+    assert members[3] == [(0.0, 2)]
 
 
 def test_the_best_come_first_and_who_was_never_used_does_not_come():
