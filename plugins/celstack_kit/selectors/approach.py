@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from celstack_kit.selectors.poses import Poses
+from celstack_kit.selectors.poses import Outlook, Poses
 from celstack_kit.selectors.views import Look, View
 
 DAMPING = 0.1
@@ -43,22 +43,23 @@ def approach(
     rows, columns = len(view.target), len(view.sprites)
     shape = torch.broadcast_shapes((rows, columns), view.target.shape[:2])
     pose = view.target.new_zeros(*shape, poses.count)
-    rest = poses.pull(points, pose.flatten(0, 1)[:1])
+    outlook = Outlook(poses, points)
     price, toll = _variance(view), _Toll(points, view.weights, costs)
     best: Fitted | None = None
     steps = steps if poses.count else 0
     for step in range(steps + 1):
         flat = pose.flatten(0, 1)
-        pulled = poses.pull(points, flat)
+        pulled = outlook.look(flat)
         # Backgrounds are compared at the beginning and at the end.
         known = best.background if best is not None and step < steps else None
         look = view.look(pulled.unflatten(0, shape), known)
-        away = toll.of((pulled - rest).mT.unflatten(0, shape))
+        away = toll.of((pulled - outlook.rest).mT.unflatten(0, shape))
         cost = look.error + price * away.square().sum((2, 3))
         found = Fitted(cost, pose, look.tints, look.background)
         best = found if best is None else _better(best, found)
         if step < steps:
-            slopes = poses.slopes(points, flat, pulled).unflatten(0, shape)
+            slopes = outlook.slopes(flat)
+            slopes = slopes.view(*(shape if len(slopes) > 1 else (1, 1)), *slopes.shape[1:])
             pose = pose + _step(view, look, slopes, away, toll, price)
     assert best is not None  # there is at least the rest pose
     return best
@@ -67,7 +68,7 @@ def approach(
 def _step(
     view: View,
     look: Look,
-    slopes: Float[Tensor, "a b 2 p m"],
+    slopes: Float[Tensor, "a_or_1 b_or_1 2 p m"],
     away: Float[Tensor, "a b 2 q"],
     toll: "_Toll",
     price: Float[Tensor, "*a_or_b"],

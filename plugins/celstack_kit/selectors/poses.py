@@ -42,15 +42,47 @@ class Poses:
         return sprite.pull(layer.pull(points.expand(len(pose), -1, -1), of_layer), of_sprite)
 
     def slopes(
-        self,
-        points: Float[Tensor, "m 2"],
-        pose: Float[Tensor, "n p"],
-        pulled: Float[Tensor, "n m 2"],
+        self, points: Float[Tensor, "m 2"], pose: Float[Tensor, "n p"]
     ) -> Float[Tensor, "n 2 p m"]:
         """Return how far points go for each parameter, as a slope, from where they look."""
+        pulled = self.pull(points, pose)
         nudges = NUDGE * torch.eye(self.count).to(pose)
         nudged = [(self.pull(points, pose + nudge) - pulled).mT for nudge in nudges]
         return torch.stack(nudged, dim=2) / NUDGE
+
+
+class Outlook:
+    """Looks from many poses at the same points; at little cost where warps are linear.
+
+    Most are: what a parameter moves then depends on no other, and is measured once.
+    """
+
+    def __init__(self, poses: Poses, points: Float[Tensor, "m 2"]) -> None:
+        self.poses, self.points = poses, points
+        rest = points.new_zeros(1, poses.count)
+        self.rest = poses.pull(points, rest)
+        self.fixed: Float[Tensor, "1 2 p m"] | None = None
+        if poses.count:
+            slopes = poses.slopes(points, rest)
+            some = 0.3 / torch.arange(2.0, poses.count + 2.0).to(rest)[None]
+            if torch.allclose(self._along(some, slopes), poses.pull(points, some), atol=1e-4):
+                self.fixed = slopes
+
+    def look(self, pose: Float[Tensor, "n p"]) -> Float[Tensor, "n m 2"]:
+        """Return where points look from poses."""
+        if self.fixed is None:
+            return self.poses.pull(self.points, pose)
+        return self._along(pose, self.fixed)
+
+    def slopes(self, pose: Float[Tensor, "n p"]) -> Float[Tensor, "n_or_1 2 p m"]:
+        """Return how far points go for each parameter; once, if that is so for all poses."""
+        return self.poses.slopes(self.points, pose) if self.fixed is None else self.fixed
+
+    def _along(
+        self, pose: Float[Tensor, "n p"], slopes: Float[Tensor, "1 2 p m"]
+    ) -> Float[Tensor, "n m 2"]:
+        moves = pose @ slopes[0].transpose(0, 1).flatten(1)
+        return self.rest + moves.unflatten(1, (2, -1)).mT
 
 
 def _moving(chain: Chain) -> Tensor:
