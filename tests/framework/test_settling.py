@@ -43,9 +43,9 @@ def test_a_folder_of_images_settles_its_recipe():
     assert table["dataset"]["size"] == [44, 64]
     assert table["sprites"]["size"] == [44, 64]
     assert table["sprites"]["count"] == 2
-    assert table["stages"][0]["epochs"] == 20
+    assert table["stages"][0]["epochs"] == 60
     assert resolved.chosen["sprites.count"] == 2
-    assert resolved.chosen["stages[0].epochs"] == 20
+    assert resolved.chosen["stages[0].epochs"] == 60
 
 
 def test_what_is_said_is_not_chosen():
@@ -88,8 +88,8 @@ def test_a_folder_that_is_not_there_is_said():
 @pytest.mark.parametrize(
     ("count", "size", "suggested"),
     [
-        (1, (50, 50), {"size": [64, 64], "count": 2, "epochs": 20, "images": 1}),
-        (50, (90, 30), {"size": [32, 64], "count": 5, "epochs": 20, "images": 50}),
+        (1, (50, 50), {"size": [64, 64], "count": 2, "epochs": 60, "images": 1}),
+        (50, (90, 30), {"size": [32, 64], "count": 5, "epochs": 60, "images": 50}),
         (800, (30, 90), {"size": [64, 32], "count": 20, "epochs": 5, "images": 800}),
     ],
 )
@@ -102,4 +102,4 @@ def test_images_suggest_their_shape_and_as_many_sprites_as_they_can_fill(
     found = ImageFolder(root=tmp_path).suggest()
 
     assert {key: found[key] for key in suggested} == suggested
-    assert found["window"] == found["mask_sigma"] == min(suggested["size"]) / 6
+    assert found["window"] == found["mask_sigma"] == round(min(suggested["size"]) / 6, 1)

@@ -100,13 +100,13 @@ class ImageFolder(Dataset):
         sizes = [upright_size(self.root / name) for name in some]
         shape = min(2.0, max(0.5, median(width / height for width, height in sizes)))
         height, width = (4 * round(LONGER / 4 * min(1.0, part)) for part in (1 / shape, shape))
-        sigma = min(height, width) / 6
+        sigma = round(min(height, width) / 6, 1)
         return {
             "size": [height, width],
             "count": min(MOST_SPRITES, max(2, round((count / 2) ** 0.5))),
             "mask_sigma": sigma,
             "window": sigma,
-            "epochs": min(20, max(2, round(4000 / count))),
+            "epochs": min(60, max(2, round(4000 / count))),
             "images": min(1000, count),
         }
 
