@@ -14,7 +14,15 @@ from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
 from celstack.catalog import Catalog
-from celstack.errors import CelstackError, Problem, RecipeError, did_you_mean, shown, spelt
+from celstack.errors import (
+    CelstackError,
+    Problem,
+    RecipeError,
+    did_you_mean,
+    one_line,
+    shown,
+    spelt,
+)
 from celstack.kinds import KIND_OF_INTERFACE, KINDS
 from celstack.options import REQUIRED, SETTINGS, Option, Signature, inspect_class
 from celstack.recipe import Recipe
@@ -59,8 +67,10 @@ def _settled(recipe: Recipe, catalog: Catalog) -> tuple[Table, dict[str, Any]]:
     part = build_part(recipe.source, node, catalog)
     try:
         return table, settle(table, places, part.suggest())
-    except CelstackError as error:
-        raise RecipeError(recipe.source, [Problem("dataset", str(error))]) from error
+    # A dataset that objects in another way objects to what the recipe says, too.
+    except Exception as error:
+        told = str(error) if isinstance(error, CelstackError) else one_line(error)
+        raise RecipeError(recipe.source, [Problem("dataset", told)]) from error
 
 
 def signature_of(catalog: Catalog, kind: str, name: str) -> Signature:

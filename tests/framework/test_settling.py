@@ -85,6 +85,13 @@ def test_a_folder_that_is_not_there_is_said():
         resolve(read_recipe("images.toml", ["dataset.root=nowhere"]), Catalog())
 
 
+def test_a_dataset_that_fails_to_choose_is_told_in_a_line(monkeypatch):
+    monkeypatch.setattr(ImageFolder, "suggest", lambda self: 1 / 0)
+
+    with pytest.raises(RecipeError, match="dataset: .*division by zero"):
+        resolve(images_recipe(), Catalog())
+
+
 @pytest.mark.parametrize(
     ("count", "size", "suggested"),
     [
