@@ -88,7 +88,7 @@ def test_a_folder_that_is_not_there_is_said():
 def test_a_dataset_that_fails_to_choose_is_told_in_a_line(monkeypatch):
     monkeypatch.setattr(ImageFolder, "suggest", lambda self: 1 / 0)
 
-    with pytest.raises(RecipeError, match="dataset: .*division by zero"):
+    with pytest.raises(RecipeError, match=r"dataset: .*division by zero"):
         resolve(images_recipe(), Catalog())
 
 
