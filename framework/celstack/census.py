@@ -57,12 +57,13 @@ class Census:
     def _appraise(self, scene: Scene, rendering: Rendering, batch: Batch) -> None:
         without = (batch.images - rendering.backdrop).square().mean(1)
         saved = without - (batch.images - rendering.image).square().mean(1)
-        share = (rendering.visible * saved[:, None]).flatten(2).mean(2).double().cpu()
-        whole = without.flatten(1).mean(1).double().cpu().clamp_min(LEAST)
+        share = (rendering.visible * saved[:, None]).flatten(2).mean(2).cpu().double()
+        whole = without.flatten(1).mean(1).cpu().double().clamp_min(LEAST)
+        kinds = scene.sprite.cpu()
         for sprite, members in enumerate(self.members):
-            worth = (share * (scene.sprite.cpu() == sprite)).sum(1)
+            worth = (share * (kinds == sprite)).sum(1)
             self.worth[sprite] += worth.sum()
-            found = (scene.sprite.cpu() == sprite).any(1).nonzero()[:, 0].tolist()
+            found = (kinds == sprite).any(1).nonzero()[:, 0].tolist()
             part = worth / whole
             members += [(float(part[image]), self.images + image) for image in found]
             members.sort(key=lambda one: (-one[0], one[1]))

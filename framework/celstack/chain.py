@@ -122,7 +122,7 @@ class Chain(nn.Module):
     def tint(
         self, gains: Float[Tensor, "n C"], offsets: Float[Tensor, "n C"] | None = None
     ) -> Float[Tensor, "n P"] | None:
-        """Let the first transform at work that can multiply colours by these gains."""
+        """Let the first transform at work that can multiply colours by gains, add offsets."""
         return self.recolour(gains.new_zeros(len(gains), self.num_params), gains, offsets)
 
     def recolour(

@@ -27,7 +27,7 @@ from celstack.kinds import KIND_OF_INTERFACE, KINDS
 from celstack.options import REQUIRED, SETTINGS, Option, Signature, inspect_class
 from celstack.recipe import Recipe
 from celstack.resolved import Node, ResolvedRecipe
-from celstack.settling import AUTO, settle, unsettled
+from celstack.settling import AUTO, settle, spell, unsettled
 from celstack.source import TooClever, read_class, read_plugin
 from celstack.tables import Table
 from celstack.values import Misfit, describe, fit
@@ -38,8 +38,16 @@ ASSEMBLY_MODULE = "celstack.assembly"
 
 def resolve(recipe: Recipe, catalog: Catalog) -> ResolvedRecipe:
     """Check every word of a recipe, or raise RecipeError with all that is wrong."""
-    table, chosen = _settled(recipe, catalog)
+    table = deepcopy(recipe.table)
+    places = unsettled(table)
     resolver = _Resolver(catalog)
+    chosen: dict[str, Any] = {}
+    if places:
+        try:
+            chosen = settle(table, places, _suggested(recipe.source, table, catalog))
+        except RecipeError as error:
+            resolver.excused = {spell(path) for paths in places.values() for path in paths}
+            resolver.problems += error.problems
     root = resolver.settings(ROOT, table, "")
     # Which transforms there are is only known when nothing is wrong with them.
     if not any(p.place.startswith(("transforms", "stages")) for p in resolver.problems):
@@ -49,28 +57,33 @@ def resolve(recipe: Recipe, catalog: Catalog) -> ResolvedRecipe:
     return ResolvedRecipe(recipe.name, recipe.source, root, recipe.text, chosen)
 
 
-def _settled(recipe: Recipe, catalog: Catalog) -> tuple[Table, dict[str, Any]]:
-    """Let the dataset choose what the recipe leaves to it; only then is one built here."""
-    table = deepcopy(recipe.table)
-    places = unsettled(table)
+def _suggested(source: str, table: Table, catalog: Catalog) -> dict[str, Any]:
+    """Ask the dataset for what the recipe leaves to it; only then is one built here."""
     dataset = table.get("dataset")
-    if not places or not isinstance(dataset, dict):
-        return table, {}
+    own = {"use": dataset} if isinstance(dataset, str) else dataset
+    if not isinstance(own, dict):
+        return {}
+    tried = _Resolver(catalog)
+    tried.part("dataset", own, "dataset")
+    # A word that fits, such as the name of a folder, is no question.
+    wrong = {problem.place for problem in tried.problems}
+    asked = {n for n, v in own.items() if v == AUTO and _join("dataset", n) in wrong}
     resolver = _Resolver(catalog)
-    own = {name: value for name, value in dataset.items() if value != AUTO}
+    own = {name: value for name, value in own.items() if name not in asked}
     node = resolver.part("dataset", own, "dataset")
     if node is None or resolver.problems:
-        return table, {}  # which is said when all is checked
+        return {}  # which is said when all is checked
 
     from celstack.assemble import build_part
 
-    part = build_part(recipe.source, node, catalog)
+    part = build_part(source, node, catalog)
     try:
-        return table, settle(table, places, part.suggest())
+        suggested: dict[str, Any] = part.suggest()
     # A dataset that objects in another way objects to what the recipe says, too.
     except Exception as error:
         told = str(error) if isinstance(error, CelstackError) else one_line(error)
-        raise RecipeError(recipe.source, [Problem("dataset", told)]) from error
+        raise RecipeError(source, [Problem("dataset", told)]) from error
+    return suggested
 
 
 def signature_of(catalog: Catalog, kind: str, name: str) -> Signature:
@@ -96,6 +109,8 @@ class _Resolver:
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
         self.problems: list[Problem] = []
+        self.excused: set[str] = set()
+        """Places of which nothing can be said, because another problem comes first."""
 
     def settings(self, name: str, table: Any, place: str) -> Node:
         if not isinstance(table, Mapping):
@@ -187,7 +202,8 @@ class _Resolver:
         return f"known {kind}s: {', '.join(self.catalog.names(kind)) or 'none'}"
 
     def _complain(self, place: str, text: str) -> None:
-        self.problems.append(Problem(place, text))
+        if place not in self.excused:
+            self.problems.append(Problem(place, text))
 
 
 def _unknown(key: str, place: str, use: str, known: list[str]) -> str:

@@ -31,7 +31,7 @@ def settle(
             target: Any = table
             for step in path[:-1]:
                 target = target[step]
-            target[path[-1]] = settled[_spelt(path)] = chosen[name]
+            target[path[-1]] = settled[spell(path)] = chosen[name]
     return dict(sorted(settled.items()))
 
 
@@ -49,6 +49,7 @@ def _autos(
         yield from _autos(inner, (*path, key))
 
 
-def _spelt(path: tuple[str | int, ...]) -> str:
+def spell(path: tuple[str | int, ...]) -> str:
+    """Spell where something stands, as mistakes are told."""
     steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     return "".join(steps).lstrip(".")

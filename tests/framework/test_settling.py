@@ -10,6 +10,7 @@ from celstack.recipe import Recipe, read_recipe
 from celstack.resolve import resolve
 from celstack.settling import settle, unsettled
 from celstack_kit.datasets.image_folder import ImageFolder
+from celstack_kit.datasets.tetrominoes import Tetrominoes
 
 
 def test_every_auto_is_found_by_its_option():
@@ -83,6 +84,43 @@ def test_a_recipe_without_a_dataset_is_said_to_have_none():
 def test_a_folder_that_is_not_there_is_said():
     with pytest.raises(CelstackError, match="there is no folder"):
         resolve(read_recipe("images.toml", ["dataset.root=nowhere"]), Catalog())
+
+
+def test_a_dataset_that_is_only_named_chooses_too(monkeypatch):
+    monkeypatch.setattr(Tetrominoes, "suggest", lambda self: {"count": 3})
+    table = {**read_recipe("smoke.toml").table, "dataset": "tetrominoes"}
+    table["sprites"] = {**table["sprites"], "count": "auto"}
+
+    resolved = resolve(Recipe("x", "x.toml", table), Catalog())
+
+    assert resolved.chosen == {"sprites.count": 3}
+
+
+def test_a_folder_called_auto_is_a_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    published.pictures(tmp_path / "auto")
+
+    resolved = resolve(read_recipe("images.toml", ["dataset.root=auto"]), Catalog())
+
+    assert resolved.as_table()["dataset"]["root"] == "auto"
+    assert resolved.as_table()["sprites"]["count"] == 2
+
+
+def test_where_nothing_can_be_chosen_all_other_mistakes_are_told_too():
+    overrides = ["dataset.root=nowhere", "sprites.cont=3", "selector.stps=3"]
+
+    with pytest.raises(RecipeError) as refused:
+        resolve(read_recipe("images.toml", overrides), Catalog())
+
+    places = [problem.place for problem in refused.value.problems]
+    assert places == ["dataset", "sprites.cont", "selector.stps"]
+
+
+def test_a_broken_image_is_not_asked_for_its_shape(tmp_path):
+    Image.new("RGB", (90, 30)).save(tmp_path / "a.png")
+    (tmp_path / "b.png").write_bytes(b"no image")
+
+    assert ImageFolder(root=tmp_path).suggest()["size"] == [32, 64]
 
 
 def test_a_dataset_that_fails_to_choose_is_told_in_a_line(monkeypatch):

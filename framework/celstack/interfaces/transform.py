@@ -51,7 +51,8 @@ class Transform(Part, nn.Module):
     ) -> Float[Tensor, "n P"] | None:
         """Return the parameters that multiply colours by these gains, then add these offsets.
 
-        Both are per channel. None, unless a transform says otherwise: it cannot.
+        Both are per channel. None, unless a transform says otherwise: it cannot do what is
+        asked, all of it.
         """
         return None
 

@@ -95,10 +95,12 @@ class ImageFolder(Dataset):
 
         The more images, the more sprites, and the fewer epochs.
         """
-        count = self.count("train")
-        some = self._names["train"][:: max(1, count // LOOKED_AT)]
-        sizes = [upright_size(self.root / name) for name in some]
-        shape = min(2.0, max(0.5, median(width / height for width, height in sizes)))
+        # Files are counted, and some of them asked for their size: none is decoded.
+        names = self._found()
+        count = max(1, round((1 - self.held_out) * len(names)))
+        shapes = [self._shape(name) for name in names[:: -(-len(names) // LOOKED_AT)]]
+        known = [shape for shape in shapes if shape is not None] or [1.0]
+        shape = min(2.0, max(0.5, median(known)))
         height, width = (4 * round(LONGER / 4 * min(1.0, part)) for part in (1 / shape, shape))
         sigma = round(min(height, width) / 6, 1)
         return {
@@ -109,6 +111,14 @@ class ImageFolder(Dataset):
             "epochs": min(60, max(2, round(4000 / count))),
             "images": min(1000, count),
         }
+
+    def _shape(self, name: str) -> float | None:
+        """Return how wide an image is for its height; None if it cannot be told."""
+        try:
+            width, height = upright_size(self.root / name)
+        except CelstackError:
+            return None
+        return width / height
 
     def _image(self, name: str) -> Tensor:
         # Twice the size is left for resizing, which is better at it than JPEG.

@@ -65,7 +65,8 @@ def _group(
     centres = _unit(seen[some])
     for _ in range(ROUNDS):
         alike = seen @ centres.mT
-        best, group = (alike.abs() if inverted else alike.clamp_min(0)).max(1)
+        alike = alike if inverted else alike.clamp_min(0)
+        best, group = alike.abs().max(1)
         # The slope of the logarithm: who is explained well pulls most.
         pull = alike.gather(1, group[:, None]) / (1 + NOISE - best.square())[:, None]
         moved = (one_hot(group, count).to(seen) * pull).mT @ seen

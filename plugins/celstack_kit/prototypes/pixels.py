@@ -54,7 +54,7 @@ class Pixels(Prototype):
     def prepare(self, sample: Float[Tensor, "N C H W"], with_alpha: bool) -> None:
         """Make the pixels."""
         size = self.size or (sample.shape[2], sample.shape[3])
-        colour = self._start(sample, size)
+        colour = self._start(sample, size, with_alpha and self.mask_start == "gaussian")
         self.colour = nn.Parameter(colour + self.jitter * torch.randn_like(colour))
         self.mask: nn.Parameter | None = None
         if with_alpha:
@@ -64,7 +64,7 @@ class Pixels(Prototype):
             self.mask = nn.Parameter(mask + self.jitter * torch.randn_like(mask))
 
     def _start(
-        self, sample: Float[Tensor, "N C H W"], size: tuple[int, int]
+        self, sample: Float[Tensor, "N C H W"], size: tuple[int, int], masked: bool
     ) -> Float[Tensor, "K C h w"]:
         if self.start == "constant":
             return torch.full((self.count, sample.shape[1], *size), self.appearance)
@@ -77,7 +77,8 @@ class Pixels(Prototype):
         elif self.start == "kmeans":
             images = _cluster(sample, self.count)
         else:
-            window = self._bell((sample.shape[2], sample.shape[3]), size)
+            canvas = (sample.shape[2], sample.shape[3])
+            window = self._bell(canvas, size) if masked else torch.ones(canvas)
             images = find_lookalikes(sample, self.count, window, self.inverted)
         return interpolate(images, size, mode="bilinear", antialias=True, align_corners=False)
 

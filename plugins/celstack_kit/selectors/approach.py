@@ -83,7 +83,7 @@ def _step(
     rows = torch.cat([seen, look.features, look.misses[..., None, :]], dim=3)
     count, mixed = seen.shape[3], look.features.shape[3]
     curve, shared, pull = (seen @ rows.mT).split([count, mixed, 1], dim=4)
-    gram = look.features @ look.features.mT + torch.diag(view.costs.clamp_min(LEAST))
+    gram = look.features @ look.features.mT + torch.diag(view.costs)
     curve = (curve - shared @ torch.linalg.solve(gram, shared.mT)).mean(2)
     moved = toll.of(slopes).transpose(2, 3).flatten(3)
     cost = price[..., None, None]

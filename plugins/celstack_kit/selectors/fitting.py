@@ -3,7 +3,7 @@
 from typing import Annotated
 
 import torch
-from annotated_types import Ge, Gt
+from annotated_types import Ge
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -46,8 +46,8 @@ class Fitting(Selector):
         move_cost: Annotated[float, Ge(0)] = 1.0,
         bend_cost: Annotated[float, Ge(0)] = 0.0,
         tint_cost: Annotated[float, Ge(0)] = 1e-4,
-        window: Annotated[float, Gt(0)]
-        | tuple[Annotated[float, Gt(0)], Annotated[float, Gt(0)]]
+        window: Annotated[float, Ge(0.5)]
+        | tuple[Annotated[float, Ge(0.5)], Annotated[float, Ge(0.5)]]
         | None = None,
         inverts: bool = False,
     ) -> None:
@@ -76,7 +76,8 @@ class Fitting(Selector):
     ) -> Scene:
         """Fit every sprite, some images at a time."""
         poses, sprites = Poses(decomposer), decomposer.sprite_images()
-        each = sprites[:1, :-1].numel() * len(sprites) * (poses.count + 4)
+        behind = 1 if decomposer.backgrounds is None else decomposer.backgrounds.count
+        each = images.shape[1:].numel() * len(sprites) * (poses.count + 4 * behind)
         fits = [
             self._fit(some, sprites, decomposer, poses)
             for some in images.split(max(1, MOST // each))
@@ -87,20 +88,20 @@ class Fitting(Selector):
         if tinted is not None:
             of_sprite, of_layer = of_sprite + tinted[0], of_layer + tinted[1]
         logits = images.new_zeros(len(images), decomposer.compositor.num_logits)
-        chosen = behind = None
+        chosen = behind_params = None
         if decomposer.backgrounds is not None:
             chosen = background
-            behind = decomposer.background_chain.tint(tints[:, :, 2], tints[:, :, 3])
-            if behind is None:
+            behind_params = decomposer.background_chain.tint(tints[:, :, 2], tints[:, :, 3])
+            if behind_params is None:
                 count = decomposer.background_chain.num_params
-                behind = images.new_zeros(len(images), count)
+                behind_params = images.new_zeros(len(images), count)
         return Scene(
             sprite=sprite[:, None],
             sprite_params=of_sprite[:, None],
             layer_params=of_layer[:, None],
             occlusion=decomposer.compositor.occlusion(logits, decomposer.training),
             background=chosen,
-            background_params=behind,
+            background_params=behind_params,
         )
 
     def _fit(

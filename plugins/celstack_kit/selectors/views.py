@@ -18,6 +18,8 @@ from celstack.softclip import SLOPE, softclip
 
 FIXED = 1e6
 """What costs so much stays as it is."""
+LEAST = 1e-6
+"""Where nothing is to be seen, no colour is better than another: all cost at least this."""
 
 
 class Look(NamedTuple):
@@ -71,7 +73,8 @@ class View(ABC):
         """Look sprites up, and how they change across and down: (a, b, D, m) each."""
         rows, columns, points, _ = pulled.shape
         found = look_up(self.sprites, pulled.transpose(0, 1).flatten(1, 2), self.outside)
-        found = found.view(columns, -1, rows, points).permute(2, 0, 1, 3)
+        depth = self.sprites.shape[1]
+        found = found.view(columns, depth, rows, points).permute(2, 0, 1, 3)
         itself, across, down = found.chunk(3, dim=2)
         return itself, across, down
 
@@ -116,7 +119,7 @@ class Window(View):
         tint_cost: float,
     ) -> None:
         super().__init__(sprites[:, :-1], target, weights, inverts)
-        self.costs = weights.new_full((2,), tint_cost)
+        self.costs = weights.new_full((2,), max(tint_cost, LEAST))
 
     def look(
         self,
@@ -154,7 +157,8 @@ class Composite(View):
         super().__init__(sprites, target, target.new_full((points,), points**-0.5), inverts)
         self.backdrops = backdrops
         sprite, background = costs if given is None else (FIXED, costs[1])
-        self.costs = target.new_tensor([sprite, sprite, background, background])
+        both = target.new_tensor([sprite, sprite, background, background])
+        self.costs = both.clamp_min(LEAST)
         plain = target.new_tensor([1.0, 0.0])
         own = plain.expand(len(sprites), self.channels, 2) if given is None else given
         self.rest = torch.cat([own, plain.expand_as(own)], dim=2)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from celstack_kit.prototypes.lookalikes import find_lookalikes
+from celstack_kit.prototypes.lookalikes import _group, find_lookalikes
 from celstack_kit.prototypes.pixels import MANY, Pixels
 
 KINDS = 3
@@ -112,3 +112,29 @@ def test_smaller_sprites_look_through_the_same_window():
 
     large = torch.nn.functional.interpolate(small.images()[:, :3].detach(), (SIDE, SIDE))
     assert sorted(likeness(large, originals()).argmax(1).tolist()) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("alpha", "mask", "sees"), [(True, "gaussian", 0), (True, "opaque", 1),
+                                                     (False, "gaussian", 1)])  # fmt: skip
+def test_who_has_no_mask_looks_at_all_of_an_image(alpha, mask, sees, monkeypatch):
+    windows = []
+
+    def spy(images, count, window, inverted):
+        windows.append(window)
+        return find_lookalikes(images, count, window, inverted)
+
+    monkeypatch.setattr("celstack_kit.prototypes.pixels.find_lookalikes", spy)
+    Pixels(count=1, start="lookalikes", mask=mask, mask_sigma=1.0).prepare(copies(5), alpha)
+
+    assert round(float(windows[0][0, 0])) == sees
+
+
+def test_an_image_unlike_all_groups_pulls_none(monkeypatch):
+    one, other = torch.eye(2)
+    against = -(one + other) / 2**0.5
+    seen = torch.stack([one] * 10 + [other] * 10 + [against] * 18)
+    monkeypatch.setattr(torch, "randperm", lambda count: torch.tensor([0, 10, *range(count)]))
+
+    _, centres = _group(seen, 2, inverted=False)
+
+    torch.testing.assert_close(centres, torch.eye(2))

@@ -300,6 +300,38 @@ def test_many_images_are_explained_as_one_by_one(monkeypatch):
     )
 
 
+def test_sprites_that_hide_everything_or_nothing_are_no_error():
+    for level in (0.0, 1.0):
+        made = model(Fitting(tint_cost=0.0))
+        made.sprites.mask.data.fill_(level)
+        made.sprites.colour.data.fill_(0.5)
+
+        scene = made.explain(torch.rand(2, 3, *CANVAS))
+
+        assert torch.isfinite(made.render(scene).image).all()
+
+
+def test_no_images_are_no_error():
+    assert len(model(Fitting(window=2.0)).explain(torch.rand(0, 3, *CANVAS))) == 0
+
+
+def test_smaller_sprites_do_not_let_more_images_in_at_a_time(monkeypatch):
+    sizes, fit = [], Fitting._fit
+    for side in (4, 20):
+        made = model(Fitting(steps=0))
+        made.sprites = Pixels(count=3, size=(side, side))
+        made.sprites.prepare(torch.rand(2, 3, *CANVAS), with_alpha=True)
+        seen = []
+        monkeypatch.setattr(Fitting, "_fit", lambda *a, seen=seen: (
+            seen.append(len(a[1])), fit(*a))[1])  # fmt: skip
+        monkeypatch.setattr("celstack_kit.selectors.fitting.MOST", 200_000)
+        made.explain(torch.rand(12, 3, *CANVAS))
+        sizes.append(seen)
+
+    assert sizes[0] == sizes[1]
+    assert len(sizes[0]) > 1
+
+
 def test_two_layers_are_refused():
     with pytest.raises(CelstackError, match="there are 2 layers; use layers = 1"):
         model(Fitting(), layers=2)
