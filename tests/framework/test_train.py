@@ -479,7 +479,7 @@ def test_a_run_directory_holds_what_was_learned(directory):
     files = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
     sprites = {f"sprites/0{number}.png" for number in range(3)}
     scores = {"metrics.json", "scores.json", "evaluation.json", "census.json"}
-    kept = {".lock", "log.jsonl", "checkpoint.pt", "examples.png"}
+    kept = {".lock", "log.jsonl", "checkpoint.pt", "examples.png", "best.png"}
     examples = {name for name in files if name.startswith("examples/")}
     assert files - examples == {*kept, *scores, *sprites}
     assert len(examples) > 0
