@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+from pathlib import Path
 
 from PIL import Image
 
@@ -26,6 +27,16 @@ def data_uri(picture: Image.Image) -> str:
             break
         data = _encode(picture, quality=quality, alpha_quality=quality)
     return f"data:image/webp;base64,{base64.b64encode(data).decode('ascii')}"
+
+
+def embed(path: Path) -> str:
+    """Spell the picture of a PNG file as an address; one missing or damaged is left out."""
+    try:
+        with Image.open(path, formats=["PNG"]) as picture:
+            return data_uri(picture)
+    # Files that are damaged fail in many ways; a page does without them.
+    except Exception:
+        return ""
 
 
 def thumbnail(picture: Image.Image, side: int) -> Image.Image:

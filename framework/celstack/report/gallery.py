@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import attrs
 import torch
 from jaxtyping import Float
-from PIL import Image
 from torch import Tensor
 
 from celstack.examples import Example
@@ -19,7 +17,6 @@ from celstack.model import Decomposer
 from celstack.pictures import paint, to_picture
 from celstack.report.charts import colour_of
 from celstack.report.embed import data_uri, thumbnail
-from celstack.rundir import BEST
 from celstack.scene import EMPTY, Rendering, Scene
 
 Made = TypeVar("Made", Scene, Rendering)
@@ -116,16 +113,6 @@ def show_sprites(decomposer: Decomposer) -> list[SpriteCard]:
         )
         for number, image in enumerate(_images(decomposer.sprites))
     ]
-
-
-def show_best(folder: Path) -> str | None:
-    """Show the picture of the best sprites that a finished run has."""
-    try:
-        with Image.open(folder / BEST, formats=["PNG"]) as picture:
-            return data_uri(picture.convert("RGB"))
-    # A page is better without a picture that is damaged than not at all.
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
-        return None
 
 
 def show_backgrounds(decomposer: Decomposer, explained: Explained | None) -> list[Picture]:

@@ -16,9 +16,11 @@ from celstack.model import Decomposer
 from celstack.report import figures, gallery
 from celstack.report.charts import Curve, draw_curves, draw_shares
 from celstack.report.editor import editor_assets, editor_data
+from celstack.report.embed import embed
 from celstack.report.facts import read_facts
 from celstack.report.history import History, Share, read_history
 from celstack.report.templates import render
+from celstack.rundir import BEST
 from celstack.scene import Scene
 
 LIVE_EXAMPLES = 8
@@ -85,7 +87,7 @@ def make_page(
         state=state,
         sprites=gallery.show_sprites(decomposer),
         names=names,
-        best=gallery.show_best(folder),
+        best=embed(folder / BEST),
         usage=_usage(census, history.usage, decomposer.sprites.count),
         backgrounds=gallery.show_backgrounds(decomposer, shown.explained),
         scores=scores,

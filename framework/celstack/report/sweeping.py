@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-from PIL import Image
-
 from celstack.comparison import MEANING
 from celstack.finished import FinishedRun
-from celstack.report.embed import data_uri
+from celstack.report.embed import embed
 from celstack.report.figures import as_scores
 from celstack.report.plots import Plot, draw_plot
 from celstack.report.templates import render
@@ -75,8 +72,8 @@ def first_of_each(results: Results) -> list[tuple[Cell, FinishedRun]]:
 
 
 def _show(cell: Cell, run: FinishedRun) -> Shown:
-    sprites = [_embed(path) for path in sorted((run.folder / "sprites").glob("*.png"))]
-    examples = _embed(run.folder / "examples.png")
+    sprites = [embed(path) for path in sorted((run.folder / "sprites").glob("*.png"))]
+    examples = embed(run.folder / "examples.png")
     kept = [sprite for sprite in sprites if sprite]
     return Shown(spell(cell), run.folder.name, _address(run), kept, examples)
 
@@ -86,13 +83,3 @@ def _address(run: FinishedRun) -> str:
     if not (run.folder / "report.html").is_file():
         return ""
     return quote(f"{run.name}/{run.folder.name}/report.html")
-
-
-def _embed(path: Path) -> str:
-    """Spell a picture as an address; one that is missing or damaged is left out."""
-    try:
-        with Image.open(path, formats=["PNG"]) as picture:
-            return data_uri(picture)
-    # Files that are damaged fail in many ways.
-    except Exception:
-        return ""
