@@ -60,13 +60,12 @@ def approach(
         if step < steps:
             slopes = outlook.slopes(flat)
             slopes = slopes.view(*(shape if len(slopes) > 1 else (1, 1)), *slopes.shape[1:])
-            pose = pose + _step(view, look, slopes, away, toll, price)
+            pose = pose + _step(look, slopes, away, toll, price)
     assert best is not None  # there is at least the rest pose
     return best
 
 
 def _step(
-    view: View,
     look: Look,
     slopes: Float[Tensor, "a_or_1 b_or_1 2 p m"],
     away: Float[Tensor, "a b 2 q"],
@@ -83,8 +82,7 @@ def _step(
     rows = torch.cat([seen, look.features, look.misses[..., None, :]], dim=3)
     count, mixed = seen.shape[3], look.features.shape[3]
     curve, shared, pull = (seen @ rows.mT).split([count, mixed, 1], dim=4)
-    gram = look.features @ look.features.mT + torch.diag(view.costs)
-    curve = (curve - shared @ torch.linalg.solve(gram, shared.mT)).mean(2)
+    curve = (curve - shared @ torch.linalg.solve(look.gram, shared.mT)).mean(2)
     moved = toll.of(slopes).transpose(2, 3).flatten(3)
     cost = price[..., None, None]
     curve = curve + cost * (moved @ moved.mT)

@@ -87,10 +87,9 @@ class Outlook:
 
 def _moving(chain: Chain) -> Tensor:
     """Tell which parameters of a chain belong to warps at work."""
-    pairs = zip(chain, chain.working(), strict=True)
     flags = [
-        torch.full((transform.num_params,), isinstance(transform, Warp) and working)
-        for transform, working in pairs
+        isinstance(transform, Warp) and working
+        for transform, working in zip(chain, chain.working(), strict=True)
+        for _ in range(transform.num_params)
     ]
-    flags.append(torch.zeros(0, dtype=torch.bool))
-    return torch.cat(flags).to(chain.activity.device)
+    return torch.tensor(flags, dtype=torch.bool, device=chain.activity.device)

@@ -25,13 +25,15 @@ LEAST = 1e-6
 class Look(NamedTuple):
     """What is seen of sprites from somewhere, in the best colours, and what it misses.
 
-    What is seen is a mixture of ``features``; ``tints`` says how much of each. ``across`` and
+    What is seen is a mixture of ``features``; ``tints`` says how much of each, and ``gram`` has
+    the products of features, with what it costs to tint on its diagonal. ``across`` and
     ``down`` say how it changes when sprites are looked at further to the right, or below.
     """
 
     error: Float[Tensor, "a b"]
     misses: Float[Tensor, "a b C m"]
     features: Float[Tensor, "a b C q m"]
+    gram: Float[Tensor, "a b C q q"]
     tints: Float[Tensor, "a b C q"]
     across: Float[Tensor, "a b C m"]
     down: Float[Tensor, "a b C m"]
@@ -52,11 +54,8 @@ class View(ABC):
         weights: Float[Tensor, " m"],
         inverts: bool,
     ) -> None:
-        self.sprites, self.weights, self.inverts = (
-            _with_slopes(sprites, self.outside),
-            weights,
-            inverts,
-        )
+        self.sprites = _with_slopes(sprites, self.outside)
+        self.weights, self.inverts = weights, inverts
         self.channels = target.shape[-2]
         self.target = target * weights
 
@@ -82,27 +81,33 @@ class View(ABC):
         self,
         features: Float[Tensor, "a b C q m"],
         rest: Float[Tensor, "*any q"],
-    ) -> tuple[Float[Tensor, "a b C q"], Float[Tensor, "a b C m"], Float[Tensor, "a b"]]:
-        """Mix features so that they fit best; return how, what is missed, and the error."""
+    ) -> tuple[
+        Float[Tensor, "a b C q q"],
+        Float[Tensor, "a b C q"],
+        Float[Tensor, "a b C m"],
+        Float[Tensor, "a b"],
+    ]:
+        """Mix features to fit best; return their gram, how, what is missed, and the error."""
         costs = self.costs
         count = len(costs)
         target = self.target[..., None, :].expand(*features.shape[:3], 1, -1)
         products = features @ torch.cat([features, target], dim=3).mT
-        gram, match = products[..., :count], products[..., count]
-        tints = torch.linalg.solve(gram + torch.diag(costs), match + costs * rest)
+        plain, match = products[..., :count], products[..., count]
+        gram = plain + torch.diag(costs)
+        tints = torch.linalg.solve(gram, match + costs * rest)
         if not self.inverts:
             # A channel that would have to be a negative does without contrast.
             flat = (tints[..., 0] < 0)[..., None] & (costs[0] < FIXED)
             first = torch.arange(len(costs), device=costs.device) == 0
             own = torch.where(flat & first, FIXED, costs)
             still = torch.where(flat & first, 0.0, rest)
-            tints = torch.linalg.solve(gram + torch.diag_embed(own), match + own * still)
+            tints = torch.linalg.solve(plain + torch.diag_embed(own), match + own * still)
             rest = still
         misses = self.target - (tints[..., None, :] @ features)[..., 0, :]
         cheap = torch.where(costs < FIXED, costs, 0.0)
         extra = (cheap * (tints - rest).square()).sum((2, 3))
         error = (misses.square().sum((2, 3)) + extra) / self.channels
-        return tints, misses, error
+        return gram, tints, misses, error
 
 
 class Window(View):
@@ -130,10 +135,10 @@ class Window(View):
         colour, across, down = self._find(pulled)
         features = torch.stack([colour, torch.ones_like(colour)], dim=3) * self.weights
         rest = self.weights.new_tensor([1.0, 0.0])
-        tints, misses, error = self._tint(features, rest)
+        gram, tints, misses, error = self._tint(features, rest)
         gain = tints[..., :1] * self.weights
         none = torch.zeros_like(error, dtype=torch.int64)
-        return Look(error, misses, features, tints, gain * across, gain * down, none)
+        return Look(error, misses, features, gram, tints, gain * across, gain * down, none)
 
 
 class Composite(View):
@@ -176,19 +181,19 @@ class Composite(View):
             looks = [(features, *self._tint(features, self.rest)) for features in tried]
             stacked = [torch.stack(one) for one in zip(*looks, strict=True)]
             background = stacked[-1].argmin(0)
-            features, tints, misses, error = (_pick(one, background) for one in stacked)
+            features, gram, tints, misses, error = (_pick(one, background) for one in stacked)
         else:
             features = self._features(colour, mask, self.backdrops[background])
-            tints, misses, error = self._tint(features, self.rest)
+            gram, tints, misses, error = self._tint(features, self.rest)
         sprite, offset, behind, beyond = tints[..., None].unbind(3)
         steep = torch.where((itself[:, :, -1:] - 0.5).abs() < 0.5, 1.0, SLOPE)
         gap = (sprite * colour + offset - behind * self.backdrops[background] - beyond) * steep
         paint = sprite * mask
-        slopes = [
+        across, down = (
             (gap * way[:, :, -1:] + paint * way[:, :, :-1]) * self.weights
             for way in (across, down)
-        ]
-        return Look(error, misses, features, tints, slopes[0], slopes[1], background)
+        )
+        return Look(error, misses, features, gram, tints, across, down, background)
 
     def _features(
         self,
