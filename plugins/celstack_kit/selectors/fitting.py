@@ -9,7 +9,7 @@ from torch import Tensor
 
 from celstack import CelstackError, Decomposer, Scene, Selector, hookimpl
 from celstack.sampling import canvas_points
-from celstack_kit.selectors.approach import Costs, Fitted, approach
+from celstack_kit.selectors.approach import Costs, approach
 from celstack_kit.selectors.placing import tint
 from celstack_kit.selectors.poses import Poses
 from celstack_kit.selectors.views import FIXED, Composite, View, Window
@@ -76,10 +76,10 @@ class Fitting(Selector):
     ) -> Scene:
         """Fit every sprite, some images at a time."""
         poses, sprites = Poses(decomposer), decomposer.sprite_images()
-        behind = 1 if decomposer.backgrounds is None else decomposer.backgrounds.count
-        each = images.shape[1:].numel() * len(sprites) * (poses.count + 4 * behind)
+        backdrops, costs = self._behind(decomposer, images)
+        each = images.shape[1:].numel() * len(sprites) * (poses.count + 4 * len(backdrops))
         fits = [
-            self._fit(some, sprites, decomposer, poses)
+            self._fit(some, sprites, poses, backdrops, costs)
             for some in images.split(max(1, MOST // each))
         ]
         sprite, pose, tints, background = (torch.cat(one) for one in zip(*fits, strict=True))
@@ -108,27 +108,28 @@ class Fitting(Selector):
         self,
         images: Float[Tensor, "n C H W"],
         sprites: Float[Tensor, "K D h w"],
-        decomposer: Decomposer,
         poses: Poses,
+        backdrops: Float[Tensor, "M C m"],
+        costs: tuple[float, float],
     ) -> tuple[
         Int[Tensor, " n"], Float[Tensor, "n p"], Float[Tensor, "n C 4"], Int[Tensor, " n"]
     ]:
         """Return the sprite of each image, its pose, all tints, and the background."""
-        points = canvas_points(*decomposer.canvas, like=images)
+        height, width = images.shape[2:]
+        points = canvas_points(height, width, like=images)
         whole = images.flatten(2)
-        backdrops, costs = self._behind(decomposer, images)
         image = torch.arange(len(images), device=images.device)
         if self.window is None:
             view: View = Composite(sprites, whole[:, None], backdrops, self.inverts, costs)
-            fitted = self._approach(view, poses, points)
+            fitted = approach(view, poses, points, self.steps, self.costs)
             best = fitted.cost.argmin(1)
             pose, tints, behind = (one[image, best] for one in fitted[1:])
             return best, pose, tints, behind
-        weights = self._weights(points * max(decomposer.canvas) / 2)
+        weights = self._weights(points * max(height, width) / 2)
         near = (weights > EDGE).nonzero()[:, 0]
         weights = weights[near] / weights[near].norm()
         view = Window(sprites, whole[:, None, :, near], weights, self.inverts, costs[0])
-        fitted = self._approach(view, poses, points[near])
+        fitted = approach(view, poses, points[near], self.steps, self.costs)
         best = fitted.cost.argmin(1)
         pose, given = fitted.pose[image, best], fitted.tints[image, best]
         placed = Composite(sprites[best], whole[None], backdrops, True, costs, given)
@@ -139,9 +140,6 @@ class Fitting(Selector):
         """Return how much the window lets through, so many pixels from its centre."""
         tall, wide = self.window if isinstance(self.window, tuple) else (self.window,) * 2
         return torch.exp(-0.5 * (pixels / pixels.new_tensor([wide, tall])).square().sum(1))
-
-    def _approach(self, view: View, poses: Poses, points: Float[Tensor, "m 2"]) -> Fitted:
-        return approach(view, poses, points, self.steps, self.costs)
 
     def _behind(
         self, decomposer: Decomposer, like: Tensor
