@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -29,11 +28,6 @@ class Candidates:
     windows: Windows
     paint: Float[Tensor, "B K C h w"]
     alpha: Float[Tensor, "B K h w"]
-
-    def of(self, which: Sequence[int]) -> Candidates:
-        """Return the candidates for some of the images, in this order."""
-        chosen = list(which)
-        return Candidates(self.windows.of(chosen), self.paint[chosen], self.alpha[chosen])
 
 
 @torch.no_grad()

@@ -44,16 +44,6 @@ class Stack:
         """How much of every layer is in A, and in D, of every other."""
         self.windows = windows
 
-    def of(self, which: Sequence[int]) -> Stack:
-        """Return the stacks of some of the images, in this order."""
-        chosen = list(which)
-        windows = [mine.of(chosen) for mine in self.windows]
-        part = Stack(self.paint[chosen, 0], self.hides[chosen, :, 1:], windows)
-        part.paint[:, : self.there] = self.paint[chosen, : self.there]
-        part.alpha = [None if alpha is None else alpha[chosen] for alpha in self.alpha]
-        part.there = self.there
-        return part
-
     def begin_sweep(self) -> None:
         """Prepare to exchange the layers one after the other.
 

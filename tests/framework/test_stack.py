@@ -139,20 +139,6 @@ def test_a_window_is_as_good_as_the_canvas_where_nothing_is_outside_it():
     torch.testing.assert_close(windowed.error(images), whole.error(images))
 
 
-def test_stacks_of_some_images_go_on_as_they_were():
-    (layers, backdrop), occlusion = any_layers(), any_occlusion()
-    images, chosen = torch.rand(B, C, H, W).double(), [2, 0]
-    candidates = candidates_of(torch.rand(B, 2, C + 1, H, W).double(), EVERYWHERE)
-    stack = stacked(layers, backdrop, occlusion)
-    some = stack.of(chosen)
-    for each in (stack, some):
-        each.begin_sweep()
-
-    gains = some.gains(1, images[chosen], candidates.of(chosen))
-
-    torch.testing.assert_close(gains, stack.gains(1, images, candidates)[chosen])
-
-
 def test_the_error_of_a_stack_is_that_of_its_composite():
     (layers, backdrop), occlusion = any_layers(), any_occlusion()
     images = torch.rand(B, C, H, W).double()

@@ -34,42 +34,35 @@ class Greedy(CandidateSelector):
         occlusion: Float[Tensor, "B L L"],
         price: float | None,
     ) -> tuple[Int[Tensor, "B L"], Int[Tensor, " B"]]:
-        """Return the sprite of every layer, and the background.
+        """Return the sprite of every layer, and the background."""
+        if images.device.type == "cpu":
+            from celstack_kit.selectors import algorithm_1
 
-        An image for which a sweep changes nothing is done: no later sweep would.
-        """
-        batch, layers = len(images), len(candidates)
-        sprite = torch.full((batch, layers), EMPTY, device=images.device)
-        background = torch.zeros(batch, dtype=torch.int64, device=images.device)
-        stack = Stack(backdrops[:, 0], occlusion, [mine.windows for mine in candidates])
-        moving = torch.arange(batch, device=images.device)
-        for _ in range(self.sweeps):
-            before = torch.cat([sprite[moving], background[moving, None]], dim=1)
-            if backdrops.shape[1] > 1:
-                background[moving] = _best_background(images, backdrops, stack)
-                everyone = torch.arange(len(images), device=images.device)
-                stack.set_backdrop(backdrops[everyone, background[moving]])
-            sprite[moving] = self._sweep(images, candidates, stack, price)
-            # Asking costs a round trip to an accelerator, where sweeps are cheap.
-            if images.device.type == "cpu":
-                after = torch.cat([sprite[moving], background[moving, None]], dim=1)
-                still = (after != before).any(1).nonzero()[:, 0].tolist()
-                if not still:
-                    break
-                if len(still) < len(moving):
-                    moving, stack = moving[still], stack.of(still)
-                    images, backdrops = images[still], backdrops[still]
-                    candidates = [mine.of(still) for mine in candidates]
-        return sprite, background
+            find = algorithm_1.choose
+        else:
+            find = choose_by_layers
+        return find(images, candidates, backdrops, occlusion, price, self.sweeps)
 
-    def _sweep(
-        self,
-        images: Float[Tensor, "B C H W"],
-        candidates: list[Candidates],
-        stack: Stack,
-        price: float | None,
-    ) -> Int[Tensor, "B L"]:
-        everyone = torch.arange(len(images), device=images.device)
+
+def choose_by_layers(
+    images: Float[Tensor, "B C H W"],
+    candidates: list[Candidates],
+    backdrops: Float[Tensor, "B M C H W"],
+    occlusion: Float[Tensor, "B L L"],
+    price: float | None,
+    sweeps: int,
+) -> tuple[Int[Tensor, "B L"], Int[Tensor, " B"]]:
+    """Return the sprite of every layer, and the background: a layer of all images at a time.
+
+    All sweeps are made: to ask whether one changed anything would make an accelerator wait.
+    """
+    everyone = torch.arange(len(images), device=images.device)
+    background = torch.zeros_like(everyone)
+    stack = Stack(backdrops[:, 0], occlusion, [mine.windows for mine in candidates])
+    for _ in range(sweeps):
+        if backdrops.shape[1] > 1:
+            background = _best_background(images, backdrops, stack)
+            stack.set_backdrop(backdrops[everyone, background])
         chosen = []
         stack.begin_sweep()
         for layer, mine in enumerate(candidates):
@@ -82,7 +75,7 @@ class Greedy(CandidateSelector):
                 paint *= filled[:, None, None, None]
             stack.put(layer, paint, alpha)
             chosen.append(best)
-        return torch.stack(chosen, dim=1)
+    return torch.stack(chosen, dim=1), background
 
 
 def _best_background(
