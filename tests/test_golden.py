@@ -1,9 +1,9 @@
 """A golden run: a refactor must show the identical loss under a fixed seed."""
 
 import json
-import platform
 from pathlib import Path
 
+import llvmlite.binding
 import pytest
 import torch
 
@@ -26,19 +26,11 @@ GOLDEN = Path(__file__).parent / "golden.json"
 def machine() -> str:
     """Name what decides the last bits: another processor or torch may round otherwise.
 
-    So may one of another maker with the same instructions, for which libraries choose other
-    ways.
+    So may a processor of another model with the same instructions: libraries choose other
+    ways for it, and loops are compiled for it alone.
     """
     version, cpu = torch.__version__.split("+")[0], torch.backends.cpu.get_cpu_capability()
-    return f"torch {version} {cpu} {maker()}"
-
-
-def maker() -> str:
-    """Name the processor's maker, as Linux does, or at least its kind."""
-    facts = Path("/proc/cpuinfo")
-    lines = facts.read_text().splitlines() if facts.exists() else []
-    makers = [line.split(":")[1].strip() for line in lines if line.startswith("vendor_id")]
-    return makers[0] if makers else platform.machine()
+    return f"torch {version} {cpu} {llvmlite.binding.get_host_cpu_name()}"
 
 
 def losses() -> list[float]:

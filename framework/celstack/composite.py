@@ -15,9 +15,6 @@ from torch import Tensor
 
 from celstack.windows import Windows
 
-CACHED = 2**20
-"""Layers of so many values stay in the cache of a processor while they are worked on."""
-
 
 def composite(
     colour: Float[Tensor, "B L C h w"],
@@ -27,20 +24,20 @@ def composite(
     windows: list[Windows],
 ) -> Float[Tensor, "B C H W"]:
     """Stack layers over a backdrop; ``windows`` says where each layer is on the canvases."""
-    few = max(1, CACHED // alpha[0].numel()) if alpha.device.type == "cpu" else len(alpha)
-    which = torch.arange(len(alpha)).split(few)
-    parts = zip(
-        *(all_.split(few) for all_ in (colour, alpha, backdrop, occlusion)), strict=True
-    )
-    images = [
-        _Composite.apply(*part, [window.of(some.tolist()) for window in windows])
-        for some, part in zip(which, parts, strict=True)
-    ]
-    return torch.cat(images)
+    way: type[torch.autograd.Function] = Layerwise
+    if alpha.device.type == "cpu":
+        from celstack.rowwise import Rowwise
+
+        way = Rowwise
+    made: Tensor = way.apply(colour, alpha, backdrop, occlusion, windows)
+    return made
 
 
-class _Composite(torch.autograd.Function):
-    """Letters as in the paper: d_jl says how much layer j hides layer l."""
+class Layerwise(torch.autograd.Function):
+    """For accelerators: a layer of all images at a time.
+
+    Letters as in the paper: d_jl says how much layer j hides layer l.
+    """
 
     @staticmethod
     def forward(
@@ -51,6 +48,7 @@ class _Composite(torch.autograd.Function):
         occlusion: Tensor,
         windows: list[Windows],
     ) -> Tensor:
+        """Return the images."""
         canvases = alpha.new_zeros(*alpha.shape[:2], *backdrop.shape[2:])
         uncovered = torch.ones_like(backdrop[:, :1])
         for layer, window in enumerate(windows):
@@ -71,6 +69,7 @@ class _Composite(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradients of colours, masks, backdrops and occlusion."""
         colour, alpha, backdrop, occlusion, uncovered, left, *around = ctx.saved_tensors
         of_colour, of_alpha = torch.empty_like(colour), torch.empty_like(alpha)
         of_occlusion = torch.empty_like(occlusion)

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
-from celstack import composite as module
-from celstack.composite import composite
+from celstack.composite import Layerwise, composite
 from celstack.interfaces.compositor import Compositor
+from celstack.rowwise import Rowwise
 from celstack.windows import Windows
 from celstack_kit.compositors.ordered import Ordered
 
@@ -49,13 +49,14 @@ def on_canvases(colour, alpha, windows):
     return torch.stack([w.spread(layers[:, n]) for n, w in enumerate(windows)], dim=1)
 
 
+@pytest.mark.parametrize("way", [Rowwise, Layerwise])
 @pytest.mark.parametrize("size", [(2, 3), (H, W), (1, 1)])
-def test_image_and_gradients_are_those_of_equation_2(size):
+def test_image_and_gradients_are_those_of_equation_2(way, size):
     colour, alpha, backdrop, occlusion = inputs = parts(*size)
     windows = windows_of(*size)
     weights = torch.rand(B, C, H, W).double()
 
-    image = composite(colour, alpha, backdrop, occlusion, windows)
+    image = way.apply(colour, alpha, backdrop, occlusion, windows)
     gradients = torch.autograd.grad((image * weights).sum(), inputs)
 
     layers = on_canvases(colour, alpha, windows)
@@ -66,26 +67,31 @@ def test_image_and_gradients_are_those_of_equation_2(size):
         torch.testing.assert_close(found, wanted)
 
 
-def test_gradients_are_those_that_differences_say():
+@pytest.mark.parametrize("way", [Rowwise, Layerwise])
+def test_gradients_are_those_that_differences_say(way):
     windows = windows_of(2, 3)
 
-    assert gradcheck(lambda *inputs: composite(*inputs, windows), parts(2, 3))
+    assert gradcheck(lambda *inputs: way.apply(*inputs, windows), parts(2, 3))
 
 
-def test_images_are_worked_on_in_as_small_parts_as_you_like(monkeypatch):
+@pytest.mark.parametrize("threads", [1, 2, B + 1])
+def test_images_and_gradients_are_the_same_for_any_number_of_threads(monkeypatch, threads):
     inputs, windows = parts(2, 3), windows_of(2, 3)
-    at_once = composite(*inputs, windows)
+    image = composite(*inputs, windows)
+    expected = [image, *torch.autograd.grad(image.square().sum(), inputs)]
 
-    monkeypatch.setattr(module, "CACHED", 1)
-    one_by_one = composite(*inputs, windows)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    image = composite(*inputs, windows)
 
-    assert torch.equal(at_once, one_by_one)
+    found = [image, *torch.autograd.grad(image.square().sum(), inputs)]
+    assert all(torch.equal(*pair) for pair in zip(found, expected, strict=True))
 
 
-def test_an_occlusion_that_is_fixed_needs_no_gradient():
+@pytest.mark.parametrize("way", [Rowwise, Layerwise])
+def test_an_occlusion_that_is_fixed_needs_no_gradient(way):
     colour, alpha, backdrop, occlusion = parts(2, 3)
 
-    image = composite(colour, alpha, backdrop, occlusion.detach(), windows_of(2, 3))
+    image = way.apply(colour, alpha, backdrop, occlusion.detach(), windows_of(2, 3))
     image.sum().backward()
 
     assert occlusion.grad is None
