@@ -27,7 +27,7 @@ def test_every_file_that_is_not_python_is_in_the_wheel():
         found = {
             path
             for path in folder.rglob("*")
-            if path.is_file() and path.suffix not in (".py", ".pyc")
+            if path.is_file() and path.suffix != ".py" and path.parent.name != "__pycache__"
         }
 
         assert found == listed
