@@ -79,7 +79,6 @@ def _explain(
                     _hide(by_all, alpha[sprite[b, layer]], hides[b, layer], top, left)
             if len(backdrops[b]) > 1:
                 best = _best_background(images[b], backdrops[b], canvases, extents, by_all)
-                changed = best != background[b]
                 background[b] = best
                 _show(canvases[0], extents[0], backdrops[b, best], 0, 0)
             by_earlier[:] = 1
@@ -100,12 +99,12 @@ def _explain(
                     left,
                 )
                 best = np.argmin(errors)
-                if empty - errors[best] > least:
-                    _show(canvases[layer + 1], extents[layer + 1], paint[best], top, left)
-                    _hide(by_earlier, alpha[best], hides[b, layer], top, left)
-                else:
+                if empty - errors[best] <= least:
                     best = EMPTY
                     extents[layer + 1] = 0
+                else:  # also where an error is not a number, so that the loss tells
+                    _show(canvases[layer + 1], extents[layer + 1], paint[best], top, left)
+                    _hide(by_earlier, alpha[best], hides[b, layer], top, left)
                 changed = changed or best != sprite[b, layer]
                 sprite[b, layer] = best
             if not changed:

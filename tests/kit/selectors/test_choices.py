@@ -162,3 +162,13 @@ def test_a_price_decides_between_a_weak_sprite_and_none(price):
     ((chosen, _),) = problem.choose(Greedy(), price)
 
     assert (chosen == [naive.EMPTY]) == (price is not None)
+
+
+@pytest.mark.parametrize("price", [None, 1e-3])
+def test_a_candidate_that_is_not_a_number_is_chosen_so_that_the_loss_tells(price):
+    problem = Problem(seed=3, layers=1, sprites=3, backgrounds=1, images=1)
+    problem.candidates[0].paint[:, 1] = torch.nan
+
+    ((chosen, _),) = problem.choose(Greedy(), price)
+
+    assert chosen == [1]
