@@ -5,7 +5,9 @@ import pytest
 import celstack
 
 CORE = Path(celstack.__file__).parent
-FILES = [path for path in CORE.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+FILES = [
+    path for path in CORE.rglob("*") if path.is_file() and path.parent.name != "__pycache__"
+]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(CORE)))

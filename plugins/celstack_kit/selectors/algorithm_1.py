@@ -5,7 +5,7 @@ the composite of the others, E how much of the layer they leave visible, D what 
 would hide.
 """
 
-from math import inf
+from math import nan
 from typing import no_type_check
 
 import numpy as np
@@ -38,7 +38,8 @@ def choose(
     given = [array(values) for values in (images, backdrops, hides, corners)]
     paints = [array(mine.paint) for mine in candidates]
     alphas = [array(mine.alpha) for mine in candidates]
-    least = -inf if price is None else price * images[0].numel()
+    # Nothing is less than what is not a number: then no layer may be empty.
+    least = nan if price is None else price * images[0].numel()
 
     def explain(some: slice) -> None:
         shown = (tuple(one[some] for one in each) for each in (paints, alphas))

@@ -172,3 +172,13 @@ def test_a_candidate_that_is_not_a_number_is_chosen_so_that_the_loss_tells(price
     ((chosen, _),) = problem.choose(Greedy(), price)
 
     assert chosen == [1]
+
+
+def test_no_layer_is_empty_without_a_price_however_bad_all_candidates_are():
+    problem = Problem(seed=4, layers=2, sprites=3, backgrounds=1, images=1)
+    for mine in problem.candidates:
+        mine.paint[:] = 1e200
+
+    ((chosen, _),) = problem.choose(Greedy(sweeps=2), None)
+
+    assert naive.EMPTY not in chosen
