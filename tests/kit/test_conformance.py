@@ -65,6 +65,7 @@ WAYS: dict[str, list[dict[str, Callable[[], Any]]]] = {
         {"count": lambda: 2, "start": lambda: "sample"},
         {"count": lambda: 2, "start": lambda: "kmeans"},
         {"count": lambda: 2, "start": lambda: "lookalikes"},
+        {"count": lambda: 2, "start": lambda: "neighbours"},
     ],
     "selector-exhaustive": [{}, {"empty_cost": lambda: 0.01}],
     "selector-fitting": [{}, {"window": lambda: 2.0, "inverts": lambda: True}],

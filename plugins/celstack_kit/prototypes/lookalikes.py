@@ -28,8 +28,8 @@ def find_lookalikes(
     the logarithm of what is left of each image: one that no group explains does not matter
     much. Of all beginnings the best is kept.
     """
-    plain = _plain(images, window)
-    seen = (plain * window).flatten(1)
+    level = plain(images, window)
+    seen = (level * window).flatten(1)
     seen = seen / seen.norm(dim=1, keepdim=True).clamp_min(FAINT)
     _, _, axes = torch.pca_lowrank(seen, min(AXES, *seen.shape), center=False)
     seen = seen @ axes
@@ -39,13 +39,17 @@ def find_lookalikes(
     group = (alike.abs() if inverted else alike).argmax(1)
     signs = alike.gather(1, group[:, None]).sign() if inverted else torch.ones(len(seen), 1)
     members = one_hot(group, count).to(seen)
-    means = (members * signs).mT @ plain.flatten(1)
+    means = (members * signs).mT @ level.flatten(1)
     means = means / members.sum(0).clamp_min(1)[:, None]
-    grey = 0.5 + CONTRAST * means.clamp(-BRIGHTEST, BRIGHTEST)
-    return grey.view(count, *images.shape[1:])
+    return picture(means.view(count, *images.shape[1:]))
 
 
-def _plain(
+def picture(level: Float[Tensor, "K C H W"]) -> Float[Tensor, "K C H W"]:
+    """Make pictures of what has mean 0 and contrast 1."""
+    return 0.5 + CONTRAST * level.clamp(-BRIGHTEST, BRIGHTEST)
+
+
+def plain(
     images: Float[Tensor, "N C H W"], window: Float[Tensor, "H W"]
 ) -> Float[Tensor, "N C H W"]:
     """Give all channels mean 0 and contrast 1, as seen through the window."""

@@ -11,9 +11,10 @@ from torch.nn.functional import interpolate
 from celstack import Prototype, hookimpl
 from celstack.softclip import softclip
 from celstack_kit.prototypes.lookalikes import find_lookalikes
+from celstack_kit.prototypes.neighbours import find_neighbours
 
-MANY = 4000
-"""From how many images lookalikes are gathered."""
+MANY = {"lookalikes": 4000, "neighbours": 8000}
+"""From how many images groups are gathered."""
 
 
 class Pixels(Prototype):
@@ -22,16 +23,19 @@ class Pixels(Prototype):
     ``start`` says how colours begin: all at the constant ``appearance``, at the mean of some
     images, as single images, as the centres of k-means clusters of them, or as those of
     "lookalikes": images that are the same where the masks are, but for gain and offset of
-    their colours, negatives included if these may be ``inverted``. Masks begin as a Gaussian
-    of ``mask_sigma`` pixels (or height, width), or opaque. Noise of ``jitter`` on both keeps
-    images from starting alike. Without a size they are as large as the canvas.
+    their colours, negatives included if these may be ``inverted``; or as those of
+    "neighbours", which are held together by images in between, and may be moved. Masks begin
+    as a Gaussian of ``mask_sigma`` pixels (or height, width), or opaque. Noise of ``jitter``
+    on both keeps images from starting alike. Without a size they are as large as the canvas.
     """
 
     def __init__(
         self,
         count: Annotated[int, Ge(1)],
         size: tuple[Annotated[int, Ge(1)], Annotated[int, Ge(1)]] | None = None,
-        start: Literal["constant", "mean", "sample", "kmeans", "lookalikes"] = "constant",
+        start: Literal[
+            "constant", "mean", "sample", "kmeans", "lookalikes", "neighbours"
+        ] = "constant",
         appearance: float = 0.9,
         mask: Literal["gaussian", "opaque"] = "gaussian",
         mask_sigma: Annotated[float, Gt(0)]
@@ -48,8 +52,8 @@ class Pixels(Prototype):
         self.mask_sigma = mask_sigma if isinstance(mask_sigma, tuple) else (mask_sigma,) * 2
         self.jitter = jitter
         self.inverted = inverted
-        if start == "lookalikes":
-            self.sample_size = MANY
+        if start in MANY:
+            self.sample_size = MANY[start]
 
     def prepare(self, sample: Float[Tensor, "N C H W"], with_alpha: bool) -> None:
         """Make the pixels."""
@@ -79,7 +83,8 @@ class Pixels(Prototype):
         else:
             canvas = (sample.shape[2], sample.shape[3])
             window = self._bell(canvas, size) if masked else torch.ones(canvas)
-            images = find_lookalikes(sample, self.count, window, self.inverted)
+            find = find_lookalikes if self.start == "lookalikes" else find_neighbours
+            images = find(sample, self.count, window, self.inverted)
         return interpolate(images, size, mode="bilinear", antialias=True, align_corners=False)
 
     def _bell(

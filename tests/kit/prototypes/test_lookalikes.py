@@ -99,7 +99,7 @@ def test_sprites_start_as_lookalikes_through_their_masks():
     sprites = Pixels(count=KINDS, start="lookalikes", mask_sigma=3.0)
     sprites.prepare(copies(60), with_alpha=True)
 
-    assert sprites.sample_size == MANY
+    assert sprites.sample_size == MANY["lookalikes"]
     assert Pixels(count=KINDS).sample_size == 100
     alike = likeness(sprites.images()[:, :3].detach(), originals())
     assert sorted(alike.argmax(1).tolist()) == [0, 1, 2]

@@ -1,0 +1,174 @@
+"""Neighbours are found wherever they are, and groups are held together by those in between."""
+
+import pytest
+import torch
+
+from celstack_kit.prototypes.neighbours import (
+    NEAREST,
+    SHIFTS,
+    _compare,
+    _divide,
+    _grey,
+    _maps,
+    _nearest,
+    _portrait,
+    find_neighbours,
+)
+from celstack_kit.prototypes.pixels import MANY, Pixels
+
+SIDE = 20
+PER_PIXEL = 2 / SIDE
+
+
+def window(sigma=4.5):
+    distance = (torch.arange(SIDE) - (SIDE - 1) / 2) / sigma
+    bell = torch.exp(-0.5 * distance.square())
+    return bell[:, None] * bell
+
+
+def mark(kind, right=0.0, down=0.0):
+    """Draw an upright bar, a lying bar, or a ring."""
+    steps = torch.arange(SIDE) - (SIDE - 1) / 2
+    y, x = steps[:, None] - down, steps[None] - right
+    far = (x.square() + y.square()).sqrt()
+    drawn = [x.abs() + 0 * y, y.abs() + 0 * x, (far - 5).abs()][kind]
+    return torch.sigmoid(3 * (1.6 - drawn)).expand(3, -1, -1)
+
+
+def marks(count, reach=1.0, negatives=True, seed=0):
+    """Draw all kinds in turn, each in colours of its own, moved a little, unevenly lit."""
+    random = torch.Generator().manual_seed(seed)
+    images = []
+    for index in range(count):
+        right, down = (reach * (2 * torch.rand(2, generator=random) - 1)).tolist()
+        gain, offset = torch.rand(2, 3, 1, 1, generator=random)
+        sign = 1 if not negatives or torch.rand((), generator=random) < 0.5 else -1
+        slope = 0.5 * torch.rand((), generator=random) * torch.linspace(-1, 1, SIDE)
+        image = sign * (0.3 + gain) * mark(index % 3, right, down) + offset + slope
+        images.append(image + 0.02 * torch.randn(3, SIDE, SIDE, generator=random))
+    return torch.stack(images)
+
+
+def find(images, count=3, inverted=True):
+    torch.manual_seed(0)
+    return find_neighbours(images, count, window(), inverted)
+
+
+def kinds(found):
+    """Tell which mark each picture shows, and how alike they are, between 0 and 1."""
+    seen = []
+    for images in (found, torch.stack([mark(kind) for kind in range(3)])):
+        away = images.mean(1) - (images.mean(1) * window()).sum((1, 2), True) / window().sum()
+        seen.append(torch.nn.functional.normalize((away * window()).flatten(1), dim=1))
+    alike = (seen[0] @ seen[1].mT).abs()
+    return sorted(alike.argmax(1).tolist()), float(alike.amax(1).min())
+
+
+@pytest.mark.parametrize("negatives", [True, False])
+def test_each_group_shows_one_thing_whatever_its_place_and_light(negatives):
+    found, alike = kinds(find(marks(90, negatives=negatives), inverted=negatives))
+
+    assert found == [0, 1, 2]
+    assert alike > 0.9
+
+
+def test_pictures_are_of_colours():
+    found = find(marks(30))
+
+    assert found.shape == (3, 3, SIDE, SIDE)
+    assert found.amin() >= 0.0
+    assert found.amax() <= 1.0
+
+
+def test_what_is_moved_is_shown_once():
+    here, there = mark(0), mark(0, right=5.0)
+    images = torch.stack([here, there] * 5)
+    rest = torch.eye(2, 3)
+    look_right = rest + torch.tensor([[0.0, 0.0, 5 * PER_PIXEL], [0.0, 0.0, 0.0]])
+    maps = torch.stack([rest, look_right])
+    wide = torch.ones(SIDE, SIDE)
+    seen = _compare(images.mean(1, keepdim=True), maps, wide)
+
+    shown = _portrait(images, seen, maps, wide, inverted=False)[0, SIDE // 2]
+
+    middle = (shown.amax() + shown.amin()) / 2
+    assert (shown > middle).tolist() == (here[0, SIDE // 2] > 0.5).tolist()
+
+
+def test_only_who_inverts_ties_a_negative():
+    images = torch.stack([mark(0), 1 - mark(0), mark(0, right=3.0), mark(1)])
+    seen = _compare(images.mean(1, keepdim=True), _maps(images), window())
+
+    first = {
+        inverted: _nearest(seen, inverted)[1].view(4, -1)[0, 0].item()
+        for inverted in (True, False)
+    }
+
+    assert first == {True: 1, False: 2}
+
+
+def test_nobody_is_tied_to_itself():
+    seen = _compare(marks(9).mean(1, keepdim=True), _maps(marks(1)), window())
+
+    one, other = _nearest(seen, inverted=True)
+
+    assert len(one) == 9 * NEAREST
+    assert (one != other).all()
+
+
+def test_a_little_further_is_as_good_as_there():
+    shift = max(SHIFTS) / PER_PIXEL
+    images = torch.stack([mark(0), mark(0, right=shift)]).mean(1, keepdim=True)
+
+    seen = _compare(images, _maps(images), window())
+
+    alike = seen[0] @ seen[1, 0]
+    assert alike[0] < 0.97
+    assert alike.max() > 0.98
+
+
+def test_gain_offset_and_slope_of_the_light_do_not_matter():
+    image = mark(2)[:1]
+    lit = 0.4 * image + 0.3 + 0.2 * torch.linspace(-1, 1, SIDE)[:, None]
+
+    seen = _compare(torch.stack([image, lit]), _maps(image), window())
+
+    torch.testing.assert_close(seen[0, 0], seen[1, 0], atol=1e-4, rtol=0.0)
+
+
+def test_those_in_between_hold_a_group_together():
+    chain = torch.arange(9)
+    one = torch.cat([chain, 10 + chain, torch.tensor([4])])
+    other = torch.cat([chain + 1, 11 + chain, torch.tensor([14])])
+    torch.manual_seed(0)
+
+    group = _divide((one, other), 20, 2).tolist()
+
+    assert group[:10] == [group[0]] * 10
+    assert group[10:] == [1 - group[0]] * 10
+
+
+@pytest.mark.parametrize("channel", [0, 1, 2])
+def test_the_channel_of_most_contrast_is_seen_and_light_stays_light(channel):
+    image = torch.full((1, 3, SIDE, SIDE), 0.5)
+    image[:, channel] = mark(0)[0]
+
+    grey = _grey(image, window())
+
+    torch.testing.assert_close(grey[0, 0], mark(0)[0], atol=1e-4, rtol=0.0)
+
+
+@pytest.mark.parametrize("images", [torch.zeros(8, 3, SIDE, SIDE), marks(2), marks(1)])
+@pytest.mark.parametrize("inverted", [True, False])
+def test_few_or_empty_images_are_no_error(images, inverted):
+    assert torch.isfinite(find(images, inverted=inverted)).all()
+
+
+def test_sprites_start_as_neighbours_through_their_masks():
+    torch.manual_seed(0)
+    sprites = Pixels(count=3, start="neighbours", mask_sigma=4.5, inverted=True)
+
+    sprites.prepare(marks(90), with_alpha=True)
+
+    assert sprites.sample_size == MANY["neighbours"]
+    assert kinds(sprites.images()[:, :3].detach())[0] == [0, 1, 2]
