@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import llvmlite.binding
+import numba
 import pytest
 import torch
 
@@ -30,7 +31,8 @@ def machine() -> str:
     ways for it, and loops are compiled for it alone.
     """
     version, cpu = torch.__version__.split("+")[0], torch.backends.cpu.get_cpu_capability()
-    return f"torch {version} {cpu} {llvmlite.binding.get_host_cpu_name()}"
+    model = llvmlite.binding.get_host_cpu_name()
+    return f"torch {version} numba {numba.__version__} {cpu} {model}"
 
 
 def losses() -> list[float]:

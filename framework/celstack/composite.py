@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from celstack.compiled import suits
 from celstack.windows import Windows
 
 
@@ -25,7 +26,7 @@ def composite(
 ) -> Float[Tensor, "B C H W"]:
     """Stack layers over a backdrop; ``windows`` says where each layer is on the canvases."""
     way: type[torch.autograd.Function] = Layerwise
-    if alpha.device.type == "cpu":
+    if suits(alpha):
         from celstack.rowwise import Rowwise
 
         way = Rowwise

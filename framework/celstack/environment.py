@@ -8,7 +8,7 @@ import sys
 from importlib.metadata import version
 from typing import Any
 
-PACKAGES = ("celstack", "torch", "torchvision", "numpy")
+PACKAGES = ("celstack", "torch", "torchvision", "numpy", "scipy", "numba")
 
 
 def environment() -> dict[str, Any]:

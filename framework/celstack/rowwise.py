@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from celstack.compiled import compiled, share
+from celstack.compiled import compiled, corners, demand, share
 from celstack.windows import Windows
 
 
 class Rowwise(torch.autograd.Function):
-    """The composite of layers; nothing but what it is given is kept for its gradient."""
+    """The composite of layers; its gradient computes again what it needs on the way."""
 
     @staticmethod
     def forward(
@@ -30,10 +30,14 @@ class Rowwise(torch.autograd.Function):
         windows: list[Windows],
     ) -> Tensor:
         """Return the images."""
+        batch, layers, channels, *size = colour.shape
+        canvas = (backdrop.shape[2], backdrop.shape[3])
+        demand("masks", alpha, batch, layers, *size)
+        demand("backdrops", backdrop, batch, channels, *canvas)
+        demand("occlusion", occlusion, batch, layers, layers)
+        places = corners(windows, batch, canvas, *[(size[0], size[1])] * layers)
         hides = torch.cat([occlusion, torch.ones_like(occlusion[:, :, :1])], dim=2)
-        given = [one.contiguous() for one in (colour, alpha, backdrop, hides)]
-        corners = torch.tensor([[mine.tops, mine.lefts] for mine in windows])
-        given.append(corners.permute(2, 0, 1).contiguous())
+        given = [one.contiguous() for one in (colour, alpha, backdrop, hides, places)]
         image = torch.empty_like(given[2])
         _by_threads(_stack, [*given, image])
         ctx.save_for_backward(*given)
@@ -43,10 +47,10 @@ class Rowwise(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         """Return the gradients of colours, masks, backdrops and occlusion."""
-        *given, corners = ctx.saved_tensors
-        slopes = [torch.empty_like(one) for one in given[:-1]]
-        of_hides = torch.zeros_like(given[-1])
-        _by_threads(_unstack, [*given, corners, gradient.contiguous(), *slopes, of_hides])
+        *given, hides, places = ctx.saved_tensors
+        slopes = [*map(torch.empty_like, given), torch.zeros_like(hides)]
+        _by_threads(_unstack, [*given, hides, places, gradient.contiguous(), *slopes])
+        of_hides = slopes.pop()
         return (*slopes, of_hides[:, :, :-1], None)
 
 

@@ -2,6 +2,7 @@
 
 from math import isnan, nan
 
+import numba
 import numpy as np
 import pytest
 import torch
@@ -36,7 +37,7 @@ def test_what_is_not_a_number_stays_so():
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])
-@pytest.mark.parametrize("count", [1, 2, 7])
+@pytest.mark.parametrize("count", [0, 1, 2, 7])
 def test_every_image_is_worked_on_once(monkeypatch, threads, count):
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     times = np.zeros(count)
@@ -55,3 +56,66 @@ def test_a_fault_in_a_thread_is_told():
 
     with pytest.raises(ValueError, match="slice"):
         share(work, 3)
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """Return a function that compiles and calls, as another process would, and what it kept."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kept"))
+    file = tmp_path / "loops.py"
+    file.write_text(SOURCE)
+
+    def add():
+        names = {"__file__": str(file), "__name__": "loops"}
+        exec(compile(SOURCE, str(file), "exec"), names)
+        loops = compiled(names["add"])
+        return loops, loops(np.arange(5.0))
+
+    return add, lambda: sorted((tmp_path / "kept").rglob("*.nb*"))
+
+
+def hits(loops):
+    return sum(loops.stats.cache_hits.values())
+
+
+def test_what_was_compiled_is_kept_for_the_next_process(kept):
+    add, files = kept
+
+    first, second = add(), add()
+
+    assert (hits(first[0]), hits(second[0])) == (0, 1)
+    assert first[1] == second[1] == 10.0
+    assert files()
+
+
+def test_what_is_damaged_is_compiled_again(kept):
+    add, files = kept
+    add()
+    for file in files():
+        file.write_bytes(b"")
+
+    loops, answer = add()
+
+    assert (hits(loops), answer) == (0, 10.0)
+
+
+def test_a_full_disk_keeps_nothing_and_stops_nothing(kept, monkeypatch):
+    add, files = kept
+
+    def save(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("numba.core.caching.IndexDataCacheFile.save", save)
+
+    assert add()[1] == 10.0
+    assert not files()
+
+
+def test_a_file_in_the_working_folder_does_not_say_where_results_are(kept, tmp_path):
+    add, files = kept
+    numba.config.CACHE_DIR = str(tmp_path / "hostile")
+
+    add()
+
+    assert files()
+    assert not (tmp_path / "hostile").exists()

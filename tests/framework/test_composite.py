@@ -96,3 +96,41 @@ def test_an_occlusion_that_is_fixed_needs_no_gradient(way):
 
     assert occlusion.grad is None
     assert alpha.grad.any()
+
+
+@pytest.mark.parametrize("wrong", ["masks", "backdrops", "occlusion", "windows"])
+def test_loops_refuse_what_does_not_fit_together(wrong):
+    colour, alpha, backdrop, occlusion = parts(2, 3)
+    windows = windows_of(2, 3)
+    if wrong == "masks":
+        alpha = alpha[:, :1]
+    elif wrong == "backdrops":
+        backdrop = backdrop[:, :1]
+    elif wrong == "occlusion":
+        occlusion = occlusion[:1]
+    else:
+        windows[1] = Windows((H, W), 2, 3, [0, H - 1, 0], [0, 0, 0])
+
+    with pytest.raises(ValueError, match=f"{wrong} of"):
+        Rowwise.apply(colour, alpha, backdrop, occlusion, windows)
+
+
+def test_one_grey_layer_lies_as_well_in_any_order_of_memory():
+    colour, alpha, backdrop, occlusion = (
+        torch.rand(W, H, 1, 1, 2).permute(4, 3, 2, 1, 0),
+        torch.rand(W, H, 1, 2).permute(3, 2, 1, 0),
+        torch.rand(1, 1, H, W).expand(2, -1, -1, -1),
+        torch.zeros(1, 1, 1).expand(2, -1, -1),
+    )
+    whole = [Windows.whole((H, W), 2)]
+
+    image = Rowwise.apply(colour, alpha, backdrop, occlusion, whole)
+
+    plain = Layerwise.apply(colour, alpha, backdrop, occlusion, whole)
+    torch.testing.assert_close(image, plain)
+
+
+def test_numbers_of_16_bits_are_left_to_torch():
+    inputs = [each.detach().bfloat16() for each in parts(2, 3)]
+
+    assert composite(*inputs, windows_of(2, 3)).dtype == torch.bfloat16

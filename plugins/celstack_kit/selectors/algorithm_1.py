@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from celstack import EMPTY, Candidates
-from celstack.compiled import array, compiled, share
+from celstack.compiled import array, compiled, corners, demand, share
 
 
 def choose(
@@ -31,15 +31,14 @@ def choose(
     """
     batch, layers = len(images), len(candidates)
     sprite, background = np.full((batch, layers), EMPTY), np.zeros(batch, np.int64)
+    places = _check(images, candidates, backdrops, occlusion)
     # The backdrop is one more layer, the first, and hidden by all.
     hides = torch.cat([occlusion.new_ones(batch, layers, 1), occlusion], dim=2)
-    windows = [mine.windows for mine in candidates]
-    corners = torch.tensor([[mine.tops, mine.lefts] for mine in windows]).permute(2, 0, 1)
-    given = [array(values) for values in (images, backdrops, hides, corners)]
+    given = [array(values) for values in (images, backdrops, hides, places)]
     paints = [array(mine.paint) for mine in candidates]
     alphas = [array(mine.alpha) for mine in candidates]
     # Nothing is less than what is not a number: then no layer may be empty.
-    least = nan if price is None else price * images[0].numel()
+    least = nan if price is None else float(price) * images[0].numel()
 
     def explain(some: slice) -> None:
         shown = (tuple(one[some] for one in each) for each in (paints, alphas))
@@ -50,10 +49,27 @@ def choose(
     return torch.from_numpy(sprite), torch.from_numpy(background)
 
 
+def _check(
+    images: Tensor, candidates: list[Candidates], backdrops: Tensor, occlusion: Tensor
+) -> Int[Tensor, "B L 2"]:
+    """Refuse what does not fit together; return where the windows of all layers are."""
+    batch, channels, height, width = images.shape
+    layers, count = len(candidates), candidates[0].alpha.shape[1]
+    demand("backdrops", backdrops, batch, backdrops.shape[1], channels, height, width)
+    demand("occlusion", occlusion, batch, layers, layers)
+    sizes = []
+    for mine in candidates:
+        tall, wide = mine.alpha.shape[2:]
+        demand("masks", mine.alpha, batch, count, tall, wide)
+        demand("candidates", mine.paint, batch, count, channels, tall, wide)
+        sizes.append((tall, wide))
+    return corners([mine.windows for mine in candidates], batch, (height, width), *sizes)
+
+
 @compiled
 @no_type_check
 def _explain(
-    images, backdrops, hides, corners, paints, alphas, least, sweeps, sprite, background
+    images, backdrops, hides, places, paints, alphas, least, sweeps, sprite, background
 ):
     """Explain images one after the other; write down their sprites and backgrounds."""
     batch, channels, height, width = images.shape
@@ -74,7 +90,7 @@ def _explain(
             changed = False
             by_all[:] = 1
             for layer in range(layers - 1, -1, -1):
-                alpha, (top, left) = alphas[layer][b], corners[b, layer]
+                alpha, (top, left) = alphas[layer][b], places[b, layer]
                 _cut(by_all, by_later[layer], top, left)
                 if sprite[b, layer] != EMPTY:
                     _hide(by_all, alpha[sprite[b, layer]], hides[b, layer], top, left)
@@ -85,7 +101,7 @@ def _explain(
             by_earlier[:] = 1
             for layer in range(layers):
                 paint, alpha = paints[layer][b], alphas[layer][b]
-                top, left = corners[b, layer]
+                top, left = places[b, layer]
                 left_over = by_earlier, by_later[layer]
                 empty, errors = _errors(
                     images[b],

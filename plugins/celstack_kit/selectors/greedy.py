@@ -8,6 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from celstack import EMPTY, Candidates, CandidateSelector, hookimpl
+from celstack.compiled import suits
 from celstack.stack import Stack
 
 
@@ -35,7 +36,7 @@ class Greedy(CandidateSelector):
         price: float | None,
     ) -> tuple[Int[Tensor, "B L"], Int[Tensor, " B"]]:
         """Return the sprite of every layer, and the background."""
-        if images.device.type == "cpu":
+        if suits(images):
             from celstack_kit.selectors import algorithm_1
 
             find = algorithm_1.choose
@@ -69,7 +70,8 @@ def choose_by_layers(
             saved, best = stack.gains(layer, images, mine).max(1)
             alpha, paint = mine.alpha[everyone, best], mine.paint[everyone, best]
             if price is not None:
-                filled = saved > price * images[0].numel()
+                # Also where an error is not a number, so that the loss tells.
+                filled = ~(saved <= price * images[0].numel())
                 best = torch.where(filled, best, EMPTY)
                 alpha *= filled[:, None, None]
                 paint *= filled[:, None, None, None]

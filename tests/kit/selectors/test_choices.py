@@ -1,5 +1,7 @@
 """Greedy is Algorithm 1 and exhaustive is the minimum, on many random small problems."""
 
+from inspect import unwrap
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 import naive
 from celstack.candidates import Candidates
 from celstack.windows import Windows
+from celstack_kit.selectors import algorithm_1
 from celstack_kit.selectors.exhaustive import Exhaustive
 from celstack_kit.selectors.greedy import Greedy, choose_by_layers
 
@@ -19,24 +22,20 @@ class Problem:
         torch.manual_seed(seed)
         channels, height, width = 2, 3, 4
         self.images = torch.rand(images, channels, height, width).double()
-        tall, wide = (int(torch.randint(1, most + 1, ())) for most in (height, width))
-        inside = torch.rand(images, layers, sprites, channels + 1, tall, wide).double()
-        # None that cannot be seen at all: it would be as good as an empty layer.
-        inside[..., -1, :, :] = (inside[..., -1, :, :] * 1.6 - 0.3).clamp(0.01, 1)
         self.backdrops = torch.rand(images, backgrounds, channels, height, width).double()
         lower = torch.rand(images, layers, layers).double().tril(-1)
         self.occlusion = lower + (1 - lower.mT).triu(1)
-        windows = [
-            Windows(
-                (height, width),
-                tall,
-                wide,
-                torch.randint(height - tall + 1, (images,)).tolist(),
-                torch.randint(width - wide + 1, (images,)).tolist(),
-            )
-            for _ in range(layers)
-        ]
-        pairs = list(zip(windows, inside.unbind(1), strict=True))
+        windows, inside = [], []
+        for _ in range(layers):
+            tall, wide = (int(torch.randint(1, most + 1, ())) for most in (height, width))
+            tops = torch.randint(height - tall + 1, (images,)).tolist()
+            lefts = torch.randint(width - wide + 1, (images,)).tolist()
+            windows.append(Windows((height, width), tall, wide, tops, lefts))
+            layer = torch.rand(images, sprites, channels + 1, tall, wide).double()
+            # None that cannot be seen at all: it would be as good as an empty layer.
+            layer[:, :, -1] = (layer[:, :, -1] * 1.6 - 0.3).clamp(0.01, 1)
+            inside.append(layer)
+        pairs = list(zip(windows, inside, strict=True))
         self.candidates = [
             Candidates(window, layer[:, :, :-1] * layer[:, :, -1:], layer[:, :, -1])
             for window, layer in pairs
@@ -139,7 +138,7 @@ def test_more_sweeps_never_hurt(problem, price):
 def test_greedy_stops_when_a_sweep_changes_nothing():
     problem = Problem(seed=0, layers=2, sprites=3, backgrounds=2)
 
-    chosen = problem.choose(Greedy(sweeps=10**15), None)
+    chosen = problem.choose(Greedy(sweeps=10**7), None)
 
     assert chosen == problem.choose(Greedy(sweeps=50), None)
 
@@ -164,21 +163,41 @@ def test_a_price_decides_between_a_weak_sprite_and_none(price):
     assert (chosen == [naive.EMPTY]) == (price is not None)
 
 
+@pytest.mark.parametrize("greedy", [Greedy, ByLayers])
 @pytest.mark.parametrize("price", [None, 1e-3])
-def test_a_candidate_that_is_not_a_number_is_chosen_so_that_the_loss_tells(price):
+def test_a_candidate_that_is_not_a_number_is_chosen_so_that_the_loss_tells(greedy, price):
     problem = Problem(seed=3, layers=1, sprites=3, backgrounds=1, images=1)
     problem.candidates[0].paint[:, 1] = torch.nan
 
-    ((chosen, _),) = problem.choose(Greedy(), price)
+    ((chosen, _),) = problem.choose(greedy(), price)
 
     assert chosen == [1]
 
 
-def test_no_layer_is_empty_without_a_price_however_bad_all_candidates_are():
+@pytest.mark.parametrize("greedy", [Greedy, ByLayers])
+def test_no_layer_is_empty_without_a_price_however_bad_all_candidates_are(greedy):
     problem = Problem(seed=4, layers=2, sprites=3, backgrounds=1, images=1)
     for mine in problem.candidates:
         mine.paint[:] = 1e200
 
-    ((chosen, _),) = problem.choose(Greedy(sweeps=2), None)
+    ((chosen, _),) = problem.choose(greedy(sweeps=2), None)
 
     assert naive.EMPTY not in chosen
+
+
+@pytest.mark.parametrize("wrong", ["candidates", "masks", "backdrops", "occlusion"])
+def test_what_does_not_fit_together_is_refused(wrong):
+    problem = Problem(seed=5, layers=2, sprites=2, backgrounds=1)
+    one, other = problem.candidates
+    if wrong == "candidates":
+        other = Candidates(other.windows, other.paint[:, :, :1], other.alpha)
+    elif wrong == "masks":
+        other = Candidates(other.windows, other.paint, other.alpha[:1])
+    elif wrong == "backdrops":
+        problem.backdrops = problem.backdrops[:1]
+    else:
+        problem.occlusion = problem.occlusion[:1]
+    given = (problem.images, [one, other], problem.backdrops, problem.occlusion)
+
+    with pytest.raises(ValueError, match=f"{wrong} of shape"):
+        unwrap(algorithm_1.choose)(*given, None, 1)
