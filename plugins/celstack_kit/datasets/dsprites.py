@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from celstack import CelstackError
 from celstack_kit.datasets.damage import naming
-from celstack_kit.datasets.waiting import Waiting
+from celstack_kit.waiting import Waiting
 
 NAMES = ("square", "ellipse", "heart")
 SIDE = 64

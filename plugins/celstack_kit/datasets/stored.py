@@ -15,8 +15,8 @@ from celstack import Batch, CelstackError
 from celstack.errors import one_line
 from celstack.places import cache
 from celstack_kit.datasets.damage import LOG
-from celstack_kit.datasets.waiting import PATIENCE, Waiting
 from celstack_kit.datasets.writer import ARRAYS, Pixels, UnwritableError, Writer, writing
+from celstack_kit.waiting import PATIENCE, Waiting
 
 FORMAT = 1
 """Counts up when the files change, so that those of before are not read."""

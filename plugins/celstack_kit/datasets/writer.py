@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celstack.errors import one_line
-from celstack_kit.datasets.waiting import Waiting
+from celstack_kit.waiting import Waiting
 
 ARRAYS = ("images", "instances", "classes")
 Pixels = NDArray[np.uint8]

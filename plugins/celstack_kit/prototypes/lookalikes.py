@@ -5,6 +5,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from celstack_kit.waiting import Waiting
+
 STARTS = 200
 """Groups depend on how they begin: this is how often they begin anew."""
 ROUNDS = 20
@@ -33,7 +35,11 @@ def find_lookalikes(
     seen = seen / seen.norm(dim=1, keepdim=True).clamp_min(FAINT)
     _, _, axes = torch.pca_lowrank(seen, min(AXES, *seen.shape), center=False)
     seen = seen @ axes
-    tries = [_group(seen, count, inverted) for _ in range(STARTS)]
+    tries = []
+    with Waiting("sprites: finding lookalikes", STARTS) as waiting:
+        for _ in range(STARTS):
+            tries.append(_group(seen, count, inverted))
+            waiting.advance(1)
     centres = min(tries, key=lambda one: one[0])[1]
     alike = seen @ centres.mT
     group = (alike.abs() if inverted else alike).argmax(1)

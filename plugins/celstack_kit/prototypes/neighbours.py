@@ -9,6 +9,7 @@ from torch.nn.functional import normalize
 
 from celstack.sampling import canvas_points, look_up
 from celstack_kit.prototypes.lookalikes import FAINT, NOISE, picture, plain
+from celstack_kit.waiting import Waiting
 
 SHIFTS = (0.0, -0.094, 0.094)
 """How far images are moved to be compared, in half canvases; at first, not at all."""
@@ -103,11 +104,14 @@ def _nearest(
     """Return all pairs of an image and one of its nearest, which is as it is."""
     rest = seen[:, 0].mT.contiguous()
     found = []
-    for some in torch.arange(len(seen)).split(max(1, MOST // (len(seen) * seen.shape[1]))):
-        alike = (seen[some].flatten(0, 1) @ rest).unflatten(0, (len(some), -1))
-        best = (alike.abs() if inverted else alike).amax(1)
-        best[torch.arange(len(some)), some] = -torch.inf
-        found.append(best.topk(min(NEAREST, len(seen) - 1)).indices)
+    parts = torch.arange(len(seen)).split(max(1, MOST // (len(seen) * seen.shape[1])))
+    with Waiting("sprites: finding neighbours", len(seen)) as waiting:
+        for some in parts:
+            alike = (seen[some].flatten(0, 1) @ rest).unflatten(0, (len(some), -1))
+            best = (alike.abs() if inverted else alike).amax(1)
+            best[torch.arange(len(some)), some] = -torch.inf
+            found.append(best.topk(min(NEAREST, len(seen) - 1)).indices)
+            waiting.advance(len(some))
     nearest = torch.cat(found)
     return torch.arange(len(seen)).repeat_interleave(nearest.shape[1]), nearest.flatten()
 

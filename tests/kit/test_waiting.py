@@ -1,7 +1,7 @@
 import pytest
 
-from celstack_kit.datasets import waiting
-from celstack_kit.datasets.waiting import Waiting
+from celstack_kit import waiting
+from celstack_kit.waiting import Waiting
 
 
 @pytest.fixture
