@@ -65,6 +65,7 @@ def measure(recipe: str, rounds: int) -> None:
         explained, rendered, learned = (b - a for a, b in pairwise(times))
         return explained, rendered, learned
 
+    step()  # compiles what is compiled when it is first needed
     alone, parts = [], []
     for _ in range(rounds):
         alone.append(seconds(encode))

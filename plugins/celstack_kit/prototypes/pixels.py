@@ -13,7 +13,7 @@ from celstack.softclip import softclip
 from celstack_kit.prototypes.lookalikes import find_lookalikes
 from celstack_kit.prototypes.neighbours import find_neighbours
 
-MANY = {"lookalikes": 4000, "neighbours": 8000}
+MANY = {"lookalikes": 4000, "neighbours": 16_000}
 """From how many images groups are gathered."""
 
 
