@@ -16,6 +16,8 @@ SHIFTS = (0.0, -0.094, 0.094)
 WIDTHS = (1.0, 0.85, 1.18)
 NEAREST = 5
 """To how many others an image is tied, at least."""
+UNLIKE = 0.4
+"""By what share pairs may be less alike than most; those beyond are no neighbours."""
 TIES = 0.5
 """All count as tied more often, by this share of the mean: no few images are a group alone."""
 AXES = 64
@@ -35,8 +37,8 @@ def find_neighbours(
     Images are neighbours if one of them, moved or stretched a little, looks like the other
     but for gain, offset and slope of its light; with ``inverted``, its negative may. Groups
     are such that few neighbours are parted: those far from each other in a group need not
-    look alike, if there are others in between. A picture is the mean of a group's images,
-    moved to where they are most alike.
+    look alike, if there are others in between. Those without neighbours are in no group. A
+    picture is the mean of a group's images, moved to where they are most alike.
     """
     maps = _maps(images)
     seen = _compare(_grey(images, window), maps, window)
@@ -104,16 +106,19 @@ def _nearest(
     """Return all pairs of an image and one of its nearest, which is as it is."""
     rest = seen[:, 0].mT.contiguous()
     found = []
+    count = min(NEAREST, len(seen) - 1)
     parts = torch.arange(len(seen)).split(max(1, MOST // (len(seen) * seen.shape[1])))
     with Waiting("sprites: finding neighbours", len(seen)) as waiting:
         for some in parts:
             alike = (seen[some].flatten(0, 1) @ rest).unflatten(0, (len(some), -1))
             best = (alike.abs() if inverted else alike).amax(1)
             best[torch.arange(len(some)), some] = -torch.inf
-            found.append(best.topk(min(NEAREST, len(seen) - 1)).indices)
+            found.append(best.topk(count))
             waiting.advance(len(some))
-    nearest = torch.cat(found)
-    return torch.arange(len(seen)).repeat_interleave(nearest.shape[1]), nearest.flatten()
+    alike, nearest = (torch.cat(each).flatten() for each in zip(*found, strict=True))
+    most = alike.median() if len(alike) else torch.zeros(())
+    near = alike >= most - UNLIKE * most.abs()
+    return torch.arange(len(seen)).repeat_interleave(count)[near], nearest[near]
 
 
 def _divide(
@@ -121,7 +126,8 @@ def _divide(
 ) -> Int[Tensor, " N"]:
     """Divide so many images such that few pairs are parted, by their normalised cut.
 
-    That is k-means of the eigenvectors of the graph, each image's values as a direction.
+    That is k-means of the eigenvectors of the graph, each image's values as a direction. An
+    image in no pair is in no group: -1.
     """
     from scipy.cluster.vq import kmeans, vq
     from scipy.sparse import coo_array, diags_array
@@ -129,17 +135,23 @@ def _divide(
 
     if size <= count:
         return torch.arange(size)
-    one, other = (side.numpy() for side in pairs)
-    ties = coo_array((torch.ones(len(one)).double().numpy(), (one, other)), (size, size))
+    tied, numbers = torch.cat(pairs).unique(return_inverse=True)
+    if len(tied) <= count:
+        tied, numbers = torch.arange(size), torch.cat(pairs)
+    one, other = numbers.view(2, -1).numpy()
+    shape = (len(tied), len(tied))
+    ties = coo_array((torch.ones(len(one)).double().numpy(), (one, other)), shape)
     ties = (ties + ties.T).tocsr()
     degree = ties.sum(axis=1)
     scale = diags_array((degree + TIES * degree.mean()) ** -0.5)
-    begin = torch.rand(size).double().numpy()
+    begin = torch.rand(len(tied)).double().numpy()
     vectors = torch.from_numpy(eigsh(scale @ ties @ scale, count, which="LA", v0=begin)[1])
     places = normalize(vectors, dim=1).numpy()
     seed = int(torch.randint(2**31, ()))
     centres, _ = kmeans(places, count, iter=STARTS, seed=seed)
-    return torch.from_numpy(vq(places, centres)[0]).long()
+    group = torch.full((size,), -1)
+    group[tied] = torch.from_numpy(vq(places, centres)[0]).long()
+    return group
 
 
 def _portrait(

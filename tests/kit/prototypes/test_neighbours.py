@@ -99,10 +99,10 @@ def test_only_who_inverts_ties_a_negative():
     images = torch.stack([mark(0), 1 - mark(0), mark(0, right=3.0), mark(1)])
     seen = _compare(images.mean(1, keepdim=True), _maps(images), window())
 
-    first = {
-        inverted: _nearest(seen, inverted)[1].view(4, -1)[0, 0].item()
-        for inverted in (True, False)
-    }
+    first = {}
+    for inverted in (True, False):
+        one, other = _nearest(seen, inverted)
+        first[inverted] = other[one == 0][0].item()
 
     assert first == {True: 1, False: 2}
 
@@ -146,6 +146,28 @@ def test_those_in_between_hold_a_group_together():
 
     assert group[:10] == [group[0]] * 10
     assert group[10:] == [1 - group[0]] * 10
+
+
+def test_who_is_like_nobody_is_nobody_s_neighbour():
+    torch.manual_seed(0)
+    images = torch.cat([marks(30, reach=0.2), torch.rand(3, 3, SIDE, SIDE)])
+    seen = _compare(_grey(images, window()), _maps(images), window())
+
+    one, other = _nearest(seen, inverted=True)
+
+    assert set(range(30)) <= set(one.tolist())
+    assert max(*one.tolist(), *other.tolist()) < 30
+
+
+def test_who_has_no_neighbours_is_in_no_group():
+    one, other = torch.tensor([0, 1, 3, 4]), torch.tensor([1, 2, 4, 5])
+    torch.manual_seed(0)
+
+    group = _divide((one, other), 8, 2).tolist()
+
+    assert group[:3] == [group[0]] * 3
+    assert group[3:6] == [1 - group[0]] * 3
+    assert group[6:] == [-1, -1]
 
 
 @pytest.mark.parametrize("channel", [0, 1, 2])
