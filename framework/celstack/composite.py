@@ -35,7 +35,7 @@ def composite(
 
 
 class Layerwise(torch.autograd.Function):
-    """For accelerators: a layer of all images at a time.
+    """For accelerators, and numbers of 16 bits: a layer of all images at a time.
 
     Letters as in the paper: d_jl says how much layer j hides layer l.
     """
