@@ -20,7 +20,12 @@ if TYPE_CHECKING:
     from celstack.interfaces.encoder import Encoder
     from celstack.interfaces.metric import Metric
     from celstack.interfaces.observer import Observer
-    from celstack.interfaces.predictor import Outline, Prediction, Predictor
+    from celstack.interfaces.predictor import (
+        ActiveTransforms,
+        Outline,
+        Prediction,
+        Predictor,
+    )
     from celstack.interfaces.prototype import Prototype
     from celstack.interfaces.selector import Selector
     from celstack.interfaces.transform import Transform, Warp
@@ -47,6 +52,7 @@ _HOME = {
     "Metric": "interfaces.metric",
     "Observer": "interfaces.observer",
     "OpenRun": "openrun",
+    "ActiveTransforms": "interfaces.predictor",
     "Outline": "interfaces.predictor",
     "Prediction": "interfaces.predictor",
     "Predictor": "interfaces.predictor",
@@ -73,6 +79,7 @@ _HOME = {
 
 __all__ = [
     "EMPTY",
+    "ActiveTransforms",
     "Assembly",
     "Batch",
     "BrowserCode",

@@ -20,12 +20,16 @@ class Chain(nn.Module):
     def __init__(self, transforms: Sequence[Transform]) -> None:
         super().__init__()
         self.transforms = nn.ModuleList(transforms)
+        # The same as activity, where asking costs an accelerator nothing.
+        self._active = [True] * len(transforms)
+        self.register_load_state_dict_post_hook(_read_activity)
 
     def prepare(self, channels: int) -> None:
         """Prepare every transform and let all of them work."""
         for transform in self:
             transform.prepare(channels)
         self.register_buffer("activity", torch.ones(self.num_params))
+        self._active = [True] * len(self.transforms)
 
     def __iter__(self) -> Iterator[Transform]:
         return iter(self.transforms)  # type: ignore[arg-type]
@@ -35,28 +39,38 @@ class Chain(nn.Module):
         """Count the parameters of all transforms together."""
         return sum(transform.num_params for transform in self)
 
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Count the parameters of each transform."""
+        return tuple(transform.num_params for transform in self)
+
     def moves(self) -> bool:
-        """Tell whether any transform of the chain moves pixels."""
-        return any(isinstance(transform, Warp) for transform in self)
+        """Tell whether any transform in use moves pixels."""
+        return any(isinstance(transform, Warp) for transform in self._in_use())
 
     def activate(self, names: Collection[str] | None) -> None:
-        """Let only the named transforms work; the others stay in their rest pose."""
-        flags = [t.name in names if names is not None else True for t in self]
+        """Let only the named transforms work; the others stay in their rest pose.
+
+        A transform at rest is not called, and no gradient reaches its parameters: an
+        optimizer that gets zeros instead of nothing would let its weights decay.
+        """
+        self._active = [t.name in names if names is not None else True for t in self]
         active = [
-            float(f) for f, t in zip(flags, self, strict=True) for _ in range(t.num_params)
+            float(active)
+            for active, size in zip(self._active, self.sizes, strict=True)
+            for _ in range(size)
         ]
         self.activity.copy_(torch.tensor(active))
 
     def working(self) -> list[bool]:
         """Tell which transforms work; the others stay in their rest pose."""
-        sizes = [transform.num_params for transform in self]
-        return [bool(activity.all()) for activity in self.activity.split(sizes)]
+        return list(self._active)
 
     def change_pixels(
         self, images: Float[Tensor, "n D h w"], params: Float[Tensor, "n P"]
     ) -> Float[Tensor, "n D h w"]:
         """Apply the transforms that are not warps, first to last."""
-        for transform, own in zip(self, self._split(params), strict=True):
+        for transform, own in self._steps(params):
             if not isinstance(transform, Warp):
                 images = transform(images, own)
         return images
@@ -65,8 +79,7 @@ class Chain(nn.Module):
         self, points: Float[Tensor, "n m 2"], params: Float[Tensor, "n P"]
     ) -> Float[Tensor, "n m 2"]:
         """Trace canvas points back to the sprite: the last warp is undone first."""
-        pairs = list(zip(self, self._split(params), strict=True))
-        for transform, own in reversed(pairs):
+        for transform, own in reversed(self._steps(params)):
             if isinstance(transform, Warp):
                 points = transform.pull(points, own)
         return points
@@ -74,8 +87,7 @@ class Chain(nn.Module):
     def matrix(self, params: Float[Tensor, "n P"]) -> Float[Tensor, "n r 3"] | None:
         """Return the same map as ``pull`` as one matrix, or None if it is not one."""
         result = torch.eye(2, 3).to(params).expand(len(params), -1, -1)
-        pairs = list(zip(self, self._split(params), strict=True))
-        for transform, own in reversed(pairs):
+        for transform, own in reversed(self._steps(params)):
             if isinstance(transform, Warp):
                 matrix = transform.matrix(own)
                 if matrix is None:
@@ -144,10 +156,25 @@ class Chain(nn.Module):
         self, params: Float[Tensor, "n P"]
     ) -> Iterator[tuple[Transform, Float[Tensor, "n p"], bool]]:
         """Pair each transform with its part of the parameters, and whether it is at work."""
-        sizes = [transform.num_params for transform in self]
-        yield from zip(self, params.split(sizes, dim=1), self.working(), strict=True)
+        yield from zip(self, params.split(self.sizes, dim=1), self._active, strict=True)
 
-    def _split(self, params: Float[Tensor, "n P"]) -> Sequence[Tensor]:
-        params = params * self.activity.to(params.dtype)
-        parts: Sequence[Tensor] = params.split([t.num_params for t in self], dim=1)
-        return parts
+    def _steps(self, params: Float[Tensor, "n P"]) -> list[tuple[Transform, Tensor]]:
+        """List the transforms in use with their parameters, zero for the rest pose."""
+        return [
+            (transform, own if active else torch.zeros_like(own))
+            for transform, own, active in self._slots(params)
+            if active or not transform.rest_is_identity
+        ]
+
+    def _in_use(self) -> Iterator[Transform]:
+        """Go through the transforms at work, and those whose rest pose changes something."""
+        for transform, active in zip(self, self._active, strict=True):
+            if active or not transform.rest_is_identity:
+                yield transform
+
+
+def _read_activity(chain: nn.Module, _: object) -> None:
+    """Find out from loaded weights which transforms are at work."""
+    assert isinstance(chain, Chain)
+    parts = chain.activity.split(chain.sizes)
+    chain._active = [bool(activity.all()) for activity in parts]

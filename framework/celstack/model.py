@@ -12,7 +12,7 @@ from celstack.chain import Chain
 from celstack.composite import composite
 from celstack.errors import CelstackError
 from celstack.interfaces.compositor import Compositor
-from celstack.interfaces.predictor import Outline, Prediction, Predictor
+from celstack.interfaces.predictor import ActiveTransforms, Outline, Prediction, Predictor
 from celstack.interfaces.prototype import Prototype
 from celstack.interfaces.selector import Selector
 from celstack.interfaces.transform import Transform
@@ -50,6 +50,8 @@ class Decomposer(nn.Module):
         self.channels = 0
         self.canvas = (0, 0)
         self.sprites_frozen = False
+        # Weights say which transforms are at work.
+        self.register_load_state_dict_post_hook(Decomposer._tell_predictor)
         selector.check(self)
 
     def prepare(self, sample_images: Float[Tensor, "N C H W"]) -> None:
@@ -77,9 +79,9 @@ class Decomposer(nn.Module):
             layers=self.compositor.layers,
             sprites=self.sprites.count,
             backgrounds=self.backgrounds.count if self.backgrounds is not None else 0,
-            sprite_params=self.sprite_chain.num_params,
-            layer_params=self.layer_chain.num_params,
-            background_params=self.background_chain.num_params,
+            sprite_transforms=self.sprite_chain.sizes,
+            layer_transforms=self.layer_chain.sizes,
+            background_transforms=self.background_chain.sizes,
             occlusion_logits=self.compositor.num_logits,
         )
 
@@ -87,6 +89,15 @@ class Decomposer(nn.Module):
         """Let only the named transforms work, in every chain; None means all."""
         for chain in (self.sprite_chain, self.layer_chain, self.background_chain):
             chain.activate(transforms)
+        self._tell_predictor()
+
+    def _tell_predictor(self, *_: object) -> None:
+        """Tell the predictor which transforms are at work."""
+        if self.predictor is not None and self.channels:
+            chains = (self.sprite_chain, self.layer_chain, self.background_chain)
+            self.predictor.activate(
+                ActiveTransforms(*(tuple(chain.working()) for chain in chains))
+            )
 
     def use(self, selector: Selector | None) -> None:
         """Explain with another selector; None means the one that the model was made with."""

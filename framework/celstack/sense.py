@@ -70,9 +70,14 @@ def _check_leftovers(assembly: Assembly) -> list[Problem]:
 def _learns_without_sprites(assembly: Assembly, stage: Stage) -> bool:
     if assembly.backgrounds is not None:
         return True
+    return assembly.predictor is not None and _predicts(assembly, stage)
+
+
+def _predicts(assembly: Assembly, stage: Stage) -> bool:
+    """Tell whether a stage uses a transform of sprites or layers that has parameters."""
     transforms = (*assembly.transforms.sprite, *assembly.transforms.layer)
     at_work = [t for t in transforms if stage.transforms is None or t.name in stage.transforms]
-    return assembly.predictor is not None and any(t.num_params for t in at_work)
+    return any(t.num_params for t in at_work)
 
 
 def _check_sizes(assembly: Assembly) -> list[Problem]:
@@ -119,6 +124,8 @@ def _check_teachers(assembly: Assembly) -> list[Problem]:
             text = "there is no predictor to teach; add a [predictor]"
         elif not text and _refusal(alone, teacher):
             text = f"{teacher.name} needs the very predictor that it would teach; take another"
+        elif not text and not _predicts(assembly, stages[index]):
+            text = "the stage uses no transform with parameters, so there is nothing to teach"
         if text:
             problems.append(Problem(f"stages[{index}].teacher", text))
     last = stages[-1].selector or assembly.selector

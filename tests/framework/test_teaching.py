@@ -58,6 +58,7 @@ def make(compositor, background=False):
     with torch.no_grad():
         for parameter in model.predictor.parameters():
             parameter += 0.15 * torch.randn_like(parameter)
+    torch.manual_seed(1)  # what is drawn next does not depend on how many weights there are
     return model, images
 
 

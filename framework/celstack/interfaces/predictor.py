@@ -19,10 +19,35 @@ class Outline:
     layers: int
     sprites: int
     backgrounds: int
-    sprite_params: int
-    layer_params: int
-    background_params: int
+    sprite_transforms: tuple[int, ...]
+    """How many parameters each transform of sprites has, in the order of their chain."""
+    layer_transforms: tuple[int, ...]
+    background_transforms: tuple[int, ...]
     occlusion_logits: int
+
+    @property
+    def sprite_params(self) -> int:
+        """Count the parameters of all transforms of a sprite."""
+        return sum(self.sprite_transforms)
+
+    @property
+    def layer_params(self) -> int:
+        """Count the parameters of all transforms of a layer."""
+        return sum(self.layer_transforms)
+
+    @property
+    def background_params(self) -> int:
+        """Count the parameters of all transforms of a background."""
+        return sum(self.background_transforms)
+
+
+@attrs.frozen
+class ActiveTransforms:
+    """Which transforms of each chain are at work, in the order of ``Outline``."""
+
+    sprite: tuple[bool, ...]
+    layer: tuple[bool, ...]
+    background: tuple[bool, ...]
 
 
 @attrs.frozen(eq=False)
@@ -41,6 +66,8 @@ class Predictor(Part, nn.Module):
     Laws:
         Before the first training step all predictions are zero: the rest pose.
         An image's prediction depends on no other image in eval mode.
+        Parameters that serve only transforms at rest (``activate``) get no gradient: none,
+        not zero, because an optimizer with weight decay moves whatever has a gradient.
         Every parameter that ``per_sprite`` lists comes with the axis that runs over sprites;
         swapping sprites in all of them swaps their predictions.
     """
@@ -48,6 +75,13 @@ class Predictor(Part, nn.Module):
     @abstractmethod
     def prepare(self, outline: Outline) -> None:
         """Make the network for a model of these sizes."""
+
+    def activate(self, active: ActiveTransforms) -> None:
+        """Called at the start of a stage, after ``prepare``, with the transforms it uses.
+
+        What is predicted for the others is not used. A predictor with networks of their own
+        for transforms does not call those of transforms at rest, and returns zeros for them.
+        """
 
     @abstractmethod
     def forward(self, images: Float[Tensor, "B C H W"]) -> Prediction:

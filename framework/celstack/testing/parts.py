@@ -14,7 +14,12 @@ from celstack.interfaces.dataset import Batch, Dataset
 from celstack.interfaces.encoder import Encoder
 from celstack.interfaces.metric import Metric
 from celstack.interfaces.observer import Observer
-from celstack.interfaces.predictor import Outline, Prediction, Predictor
+from celstack.interfaces.predictor import (
+    ActiveTransforms,
+    Outline,
+    Prediction,
+    Predictor,
+)
 from celstack.interfaces.prototype import Prototype
 from celstack.interfaces.transform import Transform, Warp
 from celstack.scene import Rendering, Scene
@@ -160,14 +165,24 @@ class PlainPredictor(Predictor):
             torch.zeros(outline.backgrounds, outline.background_params)
         )
         self.order = nn.Parameter(torch.zeros(outline.occlusion_logits))
+        self.at_work = (True, True, True)
+
+    def activate(self, active: ActiveTransforms) -> None:
+        """Remember which chains have a transform at work."""
+        self.at_work = (any(active.sprite), any(active.layer), any(active.background))
 
     def forward(self, images: Float[Tensor, "B C H W"]) -> Prediction:
-        """Multiply."""
+        """Multiply; the numbers of a chain at rest take no part."""
         mean = images.flatten(1).mean(1)
+        numbers = (self.sprite, self.layer, self.background)
+        sprite, layer, background = (
+            own if active else torch.zeros_like(own)
+            for own, active in zip(numbers, self.at_work, strict=True)
+        )
         return Prediction(
-            mean[:, None, None, None] * self.sprite,
-            mean[:, None, None] * self.layer,
-            mean[:, None, None] * self.background,
+            mean[:, None, None, None] * sprite,
+            mean[:, None, None] * layer,
+            mean[:, None, None] * background,
             mean[:, None] * self.order,
         )
 

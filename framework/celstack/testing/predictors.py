@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import attrs
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from celstack.interfaces.predictor import Outline, Prediction, Predictor
+from celstack.interfaces.predictor import ActiveTransforms, Outline, Prediction, Predictor
 from celstack.testing.laws import (
     check_same_start,
     check_unprepared,
@@ -24,20 +25,27 @@ FULL = Outline(
     layers=2,
     sprites=3,
     backgrounds=2,
-    sprite_params=4,
-    layer_params=5,
-    background_params=2,
+    sprite_transforms=(3, 1),
+    layer_transforms=(2, 3),
+    background_transforms=(2,),
     occlusion_logits=1,
 )
 # A model may lack any of these; a predictor then has nothing to say about it.
-ABSENCES: tuple[dict[str, int], ...] = (
+ABSENCES: tuple[dict[str, Any], ...] = (
     {},
     {"layers": 1, "occlusion_logits": 0},
-    {"sprite_params": 0},
-    {"layer_params": 0},
-    {"backgrounds": 0, "background_params": 0},
-    {"background_params": 0},
+    {"sprite_transforms": ()},
+    {"layer_transforms": ()},
+    {"backgrounds": 0, "background_transforms": ()},
+    {"background_transforms": ()},
 )
+RESTING = (
+    ActiveTransforms((True, False), (False, True), (True,)),
+    ActiveTransforms((False, False), (True, True), (True,)),
+    ActiveTransforms((True, True), (False, False), (False,)),
+)
+STEPS = 5
+"""How often a predictor is trained while some transforms rest."""
 
 
 @seeded()
@@ -55,6 +63,10 @@ def check_predictor(
             _check_start(prepared.train(training), outline, images)
         _check_gradients(prepared, images)
         _check_per_sprite(prepared.eval(), outline, images)
+    outline = attrs.evolve(FULL, image_shape=image_shape)
+    images = varied_images(IMAGES, image_shape)
+    for active in RESTING:
+        _check_rest(_prepare(predictor, outline).train(), outline, active, images)
 
 
 def _prepare(predictor: Predictor, outline: Outline) -> Predictor:
@@ -88,6 +100,67 @@ def _check_gradients(predictor: Predictor, images: Tensor) -> None:
     weighted = torch.stack([(value * torch.randn_like(value)).sum() for value in learned])
     found = torch.autograd.grad(weighted.sum(), list(predictor.parameters()), allow_unused=True)
     demand(predictor, any(g is not None and bool(g.any()) for g in found), law)
+
+
+def _check_rest(
+    predictor: Predictor, outline: Outline, active: ActiveTransforms, images: Tensor
+) -> None:
+    """Train with weight decay while some transforms rest: their own weights stay."""
+    with torch.no_grad():  # away from zero, where no gradient passes the last layer
+        for parameter in predictor.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    used, unused = _columns(outline, active)
+    own = _reached(predictor, images, unused) - _reached(predictor, images, used)
+    before = {id(p): p.detach().clone() for p in predictor.parameters()}
+    optimizer = torch.optim.Adam(predictor.parameters(), weight_decay=0.1)
+    predictor.activate(active)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        _weighted(predictor(images), used).backward()
+        optimizer.step()
+    for name, parameter in predictor.named_parameters():
+        stays = id(parameter) not in own or torch.equal(before[id(parameter)], parameter)
+        law = "parameters that serve only transforms at rest get no gradient, but training"
+        demand(predictor, stays, f"{law} moved {name}")
+    chains = (active.sprite, active.layer, active.background)
+    predictor.activate(ActiveTransforms(*((True,) * len(chain) for chain in chains)))
+    law = "a transform that works again is predicted by the weights it had"
+    demand(predictor, _reached(predictor, images, unused) >= own, law)
+
+
+def _columns(
+    outline: Outline, active: ActiveTransforms
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Mark the parameters of transforms at work, and those of transforms at rest."""
+    sizes = {
+        "sprite_params": (outline.sprite_transforms, active.sprite),
+        "layer_params": (outline.layer_transforms, active.layer),
+        "background_params": (outline.background_transforms, active.background),
+    }
+    used = {
+        name: torch.tensor([a for n, a in zip(*both, strict=True) for _ in range(n)])
+        for name, both in sizes.items()
+    }
+    return used, {name: ~columns for name, columns in used.items()}
+
+
+def _weighted(prediction: Prediction, columns: dict[str, Tensor]) -> Tensor:
+    values = _values(prediction)
+    return torch.stack(
+        [
+            (values[name][..., some] * (1.0 + values[name][..., some])).sum()
+            for name, some in columns.items()
+        ]
+    ).sum()
+
+
+def _reached(predictor: Predictor, images: Tensor, columns: dict[str, Tensor]) -> set[int]:
+    """List the parameters on which these columns of predictions depend."""
+    parameters: list[nn.Parameter] = list(predictor.parameters())
+    loss = _weighted(predictor(images), columns)
+    found = torch.autograd.grad(loss, parameters, allow_unused=True)
+    pairs = zip(parameters, found, strict=True)
+    return {id(p) for p, gradient in pairs if gradient is not None and bool(gradient.any())}
 
 
 @torch.no_grad()

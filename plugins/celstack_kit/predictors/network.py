@@ -10,15 +10,19 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import linear, relu
 
-from celstack import Encoder, Outline, Prediction, Predictor, hookimpl
+from celstack import ActiveTransforms, Encoder, Outline, Prediction, Predictor, hookimpl
+
+DEPTH = 3
+"""A head is so many linear layers."""
 
 
 class Network(Predictor):
     """One encoder for everything, and a small network for every head (supplementary C.1).
 
-    Each layer has a head for its own transforms and one for each sprite's; each background
-    has one; the order of layers has one. A head has two hidden layers of ``hidden`` units;
-    its last layer starts at zero, so that all transforms start in their rest pose.
+    Each transform of a layer has a head; so has each transform of each sprite on each layer,
+    and of each background; the order of layers has one. A head has two hidden layers of
+    ``hidden`` units; its last layer starts at zero, so that all transforms start in their
+    rest pose. Heads of transforms at rest are not called.
     """
 
     def __init__(self, encoder: Encoder, hidden: Annotated[int, Ge(1)] = 128) -> None:
@@ -31,12 +35,18 @@ class Network(Predictor):
         self.encoder.prepare(outline.image_shape)
         sizes = (self.encoder.num_features, self.hidden, self.hidden)
         layers, sprites = outline.layers, outline.sprites
-        self.sprite_heads = Heads((layers, sprites), (*sizes, outline.sprite_params))
-        self.layer_heads = Heads((layers,), (*sizes, outline.layer_params))
-        self.background_heads = Heads(
-            (outline.backgrounds,), (*sizes, outline.background_params)
+        self.sprite_heads = ChainHeads((layers, sprites), sizes, outline.sprite_transforms)
+        self.layer_heads = ChainHeads((layers,), sizes, outline.layer_transforms)
+        self.background_heads = ChainHeads(
+            (outline.backgrounds,), sizes, outline.background_transforms
         )
         self.occlusion_heads = Heads((), (*sizes, outline.occlusion_logits))
+
+    def activate(self, active: ActiveTransforms) -> None:
+        """Call only the heads of transforms at work."""
+        self.sprite_heads.active = active.sprite
+        self.layer_heads.active = active.layer
+        self.background_heads.active = active.background
 
     def forward(self, images: Float[Tensor, "B C H W"]) -> Prediction:
         """Encode once, predict everything."""
@@ -50,9 +60,58 @@ class Network(Predictor):
             self.occlusion_heads(features),
         )
 
+    def upgrade_weights(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Give each transform a copy of the head that 0.1.0 had for a whole chain."""
+        chains = ("sprite_heads", "layer_heads", "background_heads")
+        if not any(
+            name.startswith(f"{chain}.weights.") for chain in chains for name in weights
+        ):
+            return weights
+        upgraded: dict[str, Tensor] = {}
+        for name, weight in weights.items():
+            chain, _, rest = name.partition(".")
+            old = chain in chains and rest.startswith(("weights.", "biases."))
+            parts = getattr(self, chain).divide(rest, weight) if old else {rest: weight}
+            upgraded |= {f"{chain}.{inner}": part for inner, part in parts.items()}
+        return upgraded
+
     def per_sprite(self) -> list[tuple[nn.Parameter, int]]:
         """List the sprites' heads; layers come first in their shape."""
         return [(parameter, 1) for parameter in self.sprite_heads.parameters()]
+
+
+class ChainHeads(nn.Module):
+    """Heads for a chain of transforms: each transform has networks of its own.
+
+    A transform that joins late then starts on hidden units that served no other.
+    """
+
+    def __init__(
+        self, groups: tuple[int, ...], sizes: tuple[int, ...], outputs: tuple[int, ...]
+    ) -> None:
+        super().__init__()
+        self.groups = groups
+        self.active = (True,) * len(outputs)
+        self.heads = nn.ModuleList(Heads(groups, (*sizes, number)) for number in outputs)
+
+    def forward(self, features: Float[Tensor, "B F"]) -> Float[Tensor, "B ..."]:
+        """Predict for the transforms at work, and return zeros for the others."""
+        parts = [features.new_zeros(len(features), *self.groups, 0)]
+        for heads, active in zip(self.heads, self.active, strict=True):
+            assert isinstance(heads, Heads)
+            parts.append(heads(features) if active else heads.rest(features))
+        return torch.cat(parts, dim=-1)
+
+    def divide(self, name: str, weight: Tensor) -> dict[str, Tensor]:
+        """Divide one weight of a head for all transforms: hidden layers are copied."""
+        sizes = [heads.outputs for heads in self.heads if isinstance(heads, Heads)]
+        last = int(name.rpartition(".")[2]) == DEPTH - 1
+        axis = -2 if name.startswith("weights.") else -1
+        if last and weight.shape[axis] != sum(sizes):
+            return {name: weight}
+        shares = weight.split(sizes, axis) if last else [weight] * len(sizes)
+        pairs = zip(sizes, shares, strict=True)
+        return {f"heads.{n}.{name}": w.clone() for n, (size, w) in enumerate(pairs) if size}
 
 
 class Heads(nn.Module):
@@ -81,7 +140,7 @@ class Heads(nn.Module):
         """Predict with all networks."""
         count = math.prod(self.groups)
         if not self.weights:
-            return features.new_zeros(len(features), *self.groups, self.outputs)
+            return self.rest(features)
         # All see the same features: the first layers of all networks are one multiplication.
         first = linear(features, self.weights[0].flatten(0, -2), self.biases[0].flatten())
         values = first.unflatten(1, (count, -1)).movedim(1, 0)
@@ -89,6 +148,10 @@ class Heads(nn.Module):
             flat = weight.reshape(count, *weight.shape[-2:])
             values = torch.baddbmm(bias.reshape(count, 1, -1), relu(values), flat.mT)
         return values.movedim(0, 1).reshape(len(features), *self.groups, self.outputs)
+
+    def rest(self, features: Float[Tensor, "B F"]) -> Float[Tensor, "B ..."]:
+        """Return the rest pose, in which nothing takes part."""
+        return features.new_zeros(len(features), *self.groups, self.outputs)
 
 
 @hookimpl

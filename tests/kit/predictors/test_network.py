@@ -42,9 +42,9 @@ def test_a_head_is_where_its_sprite_axis_says():
             layers=2,
             sprites=3,
             backgrounds=0,
-            sprite_params=4,
-            layer_params=0,
-            background_params=0,
+            sprite_transforms=(3, 1),
+            layer_transforms=(),
+            background_transforms=(),
             occlusion_logits=1,
         )
     )
@@ -71,9 +71,9 @@ def network():
             layers=1,
             sprites=1,
             backgrounds=0,
-            sprite_params=0,
-            layer_params=3,
-            background_params=0,
+            sprite_transforms=(),
+            layer_transforms=(3,),
+            background_transforms=(),
             occlusion_logits=0,
         )
     )
