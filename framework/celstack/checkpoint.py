@@ -17,6 +17,7 @@ from torch import Tensor
 from celstack.errors import CelstackError, one_line, printable, shown, spelt
 from celstack.fitting import fitted_moments, misfit, odd_weight
 from celstack.model import Decomposer
+from celstack.upgrade import upgrade_moments, upgrade_weights
 
 KEYS = {
     "version": str,
@@ -83,7 +84,8 @@ def unpack(
     load_weights(decomposer, state["model"], folder)
     decomposer.sprites_frozen = state["sprites_frozen"]
     try:
-        optimizer.load_state_dict(fitted_moments(optimizer, state["optimizer"]))
+        moments = upgrade_moments(decomposer, optimizer, state["model"], state["optimizer"])
+        optimizer.load_state_dict(fitted_moments(optimizer, moments))
         if text := misfit(state["usage"], usage):
             raise ValueError(f"usage is {text}")
         usage.copy_(state["usage"])
@@ -159,6 +161,7 @@ def check_onward(state: dict[str, Any], recipe: str, path: Path) -> None:
 
 def load_weights(decomposer: Decomposer, weights: dict[str, Tensor], folder: Path) -> None:
     """Give the model its weights, or say which do not fit the recipe."""
+    weights = upgrade_weights(decomposer, weights)
     odd = odd_weight(decomposer.state_dict(), weights)
     if odd:
         more = f", and {len(odd) - 1} more" if len(odd) > 1 else ""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from abc import ABC
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from celstack.checked import checked
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class Part(ABC):
@@ -28,3 +31,11 @@ class Part(ABC):
             cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
         if "__init__" in cls.__dict__:
             cls.__init__ = checked(cls.__init__)  # type: ignore[method-assign]
+
+    def upgrade_weights(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Convert weights, or moments of weights, that an earlier version has written.
+
+        Called with a part's own weights by name before they are loaded. Return the argument
+        itself where there is nothing to convert.
+        """
+        return weights
