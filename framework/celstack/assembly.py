@@ -61,6 +61,10 @@ class Training:
     """How all stages learn.
 
     ``betas`` is how much Adam keeps, at every step, of the gradients' mean and of their size.
+    ``weight_decay``, of networks only, is "decoupled" from gradients, as in AdamW, or "coupled"
+    to them, as in the authors' runs. Coupled, it decides wherever gradients are smaller than
+    1e-6 times the weights: what is needed rarely, such as the head for the order of layers, is
+    then gone after some hundred steps.
     Every ``reassign_every`` steps (0: never), sprites used less than ``reassign_below`` / K of
     the time start again: as what the selector misses, else as copies of the one used most.
     Every ``checkpoint_every`` steps all that was learned is saved. Encoders compute in the
@@ -73,6 +77,7 @@ class Training:
     encoder_rate: Annotated[float, Gt(0)] = 1e-3
     head_rate: Annotated[float, Gt(0)] = 1e-3
     weight_decay: Annotated[float, Ge(0)] = 1e-6
+    decay: Literal["decoupled", "coupled"] = "decoupled"
     betas: tuple[
         Annotated[float, Interval(ge=0, lt=1)], Annotated[float, Interval(ge=0, lt=1)]
     ] = (

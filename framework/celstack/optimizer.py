@@ -28,7 +28,12 @@ def build_optimizer(decomposer: Decomposer, training: Training) -> torch.optim.O
         {"name": "heads", "params": heads, "lr": training.head_rate, "weight_decay": decay},
     ]
     used = (group for group in groups if group["params"])
-    return torch.optim.Adam(used, betas=training.betas, fused=True)
+    return torch.optim.Adam(
+        used,
+        betas=training.betas,
+        fused=True,
+        decoupled_weight_decay=training.decay == "decoupled",
+    )
 
 
 def set_rates(
