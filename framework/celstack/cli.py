@@ -13,7 +13,7 @@ from celstack.errors import CelstackError, RunFailedError, printable
 COMMANDS = {
     "recipes": "list the bundled recipes",
     "plugins": "list what is installed",
-    "show": "say what a plugin does and takes",
+    "show": "explain a plugin and its options, or what the health check found",
     "check": "find the mistakes of a recipe without running it",
     "data": "list what datasets have and need, and fetch published files",
     "evaluate": "score a run again, from its folder alone",

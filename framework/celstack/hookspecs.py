@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from celstack.assembly import Assembly
     from celstack.curriculum import Phase
+    from celstack.findings import Finding
     from celstack.interfaces.compositor import Compositor
     from celstack.interfaces.dataset import Dataset
     from celstack.interfaces.encoder import Encoder
@@ -110,6 +111,15 @@ def celstack_step_finished(
 
     With it come its loss, its number of images, their scenes, in which the sprites in use
     can be counted, and the learning rates by what learns.
+    """
+
+
+@hookspec
+def celstack_health_checked(step: int, findings: Sequence[Finding]) -> None:
+    """Called when the health check finds something: vanished weights, unused sprites ...
+
+    It runs every 500 steps and at the end of each stage; ``celstack show health`` explains
+    all kinds of findings. Not called when all is well.
     """
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import attrs
 import torch
 
 from celstack.checkpoint import check_onward, pack, read_checkpoint, unpack
 from celstack.engine import Engine
 from celstack.errors import RunFailedError, printable
+from celstack.findings import Finding
 from celstack.interruption import uninterrupted
 from celstack.model import Decomposer
 from celstack.objective import Loss
@@ -120,6 +122,11 @@ class Keeper:
             usage = Usage(self.decomposer.sprites.count, scene.sprite.device)
             usage.add(scene.sprite)
             self.log(usage=usage.counts.tolist())
+
+    def log_findings(self, findings: Sequence[Finding]) -> None:
+        """Log what the health check found; a healthy model leaves no line."""
+        if findings:
+            self.log(health=[attrs.asdict(finding) for finding in findings])
 
     def save(self) -> None:
         """Write a checkpoint; weights that are not numbers must not replace good ones."""

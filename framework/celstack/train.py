@@ -18,6 +18,8 @@ from celstack.curriculum import schedule
 from celstack.engine import Engine
 from celstack.errors import CelstackError, one_line
 from celstack.evaluate import score, to_device
+from celstack.findings import Finding
+from celstack.health import HealthCheck
 from celstack.joining import join
 from celstack.keeper import Keeper
 from celstack.loader import batch_length, shuffled
@@ -86,6 +88,7 @@ def _run(
 ) -> Trained:
     keep_memory()
     decomposer = engine.fit(start(assembly)).train()
+    health = HealthCheck(decomposer)
     optimizer = build_optimizer(decomposer, assembly.training)
     audience = Audience(assembly.observers if engine.processes.first else [])
     keeper = Keeper(decomposer, optimizer, directory, engine)
@@ -93,17 +96,21 @@ def _run(
         keeper.resume()
     engine.follow(decomposer, optimizer)
     with Stopping(engine.processes) as stopping:
-        scores = _learn_and_judge(assembly, keeper, audience, stopping)
+        scores = _learn_and_judge(assembly, keeper, audience, stopping, health)
     audience.tell("celstack_run_finished", folder=keeper.folder, scores=scores)
     return Trained(decomposer, scores, keeper.folder)
 
 
 def _learn_and_judge(
-    assembly: Assembly, keeper: Keeper, audience: Audience, stopping: Stopping
+    assembly: Assembly,
+    keeper: Keeper,
+    audience: Audience,
+    stopping: Stopping,
+    health: HealthCheck,
 ) -> dict[str, float]:
     decomposer, directory = keeper.decomposer, keeper.directory
     try:
-        _learn(assembly, keeper, audience, stopping)
+        _learn(assembly, keeper, audience, stopping, health)
         decomposer.eval()
         census = Census(decomposer.sprites.count)
         scores = score(
@@ -144,7 +151,13 @@ def start(assembly: Assembly) -> Decomposer:
     return decomposer
 
 
-def _learn(assembly: Assembly, keeper: Keeper, audience: Audience, stopping: Stopping) -> None:
+def _learn(
+    assembly: Assembly,
+    keeper: Keeper,
+    audience: Audience,
+    stopping: Stopping,
+    health: HealthCheck,
+) -> None:
     decomposer, optimizer, engine = keeper.decomposer, keeper.optimizer, keeper.engine
     dataset, training, seed = assembly.dataset, assembly.training, assembly.seed
     count, processes = dataset.count("train"), engine.processes
@@ -197,6 +210,11 @@ def _learn(assembly: Assembly, keeper: Keeper, audience: Audience, stopping: Sto
                 )
                 keeper.count_step(loss, phase.title)
                 keeper.log_usage(scene)
+                findings: list[Finding] = []
+                if health.is_due(keeper.step, phase):
+                    counts = keeper.usage.counts
+                    findings = health.check(decomposer, scene, counts, phase, keeper.step)
+                    keeper.log_findings(findings)
                 again = _reassign(training, phase.stage, keeper, images, scene)
             audience.tell(
                 "celstack_step_finished",
@@ -206,7 +224,10 @@ def _learn(assembly: Assembly, keeper: Keeper, audience: Audience, stopping: Sto
                 scene=scene,
                 rates=rates,
             )
+            if findings:
+                audience.tell("celstack_health_checked", step=keeper.step, findings=findings)
             if again:
+                health.forget_sprites(decomposer)
                 audience.tell("celstack_sprites_reassigned", step=keeper.step, sprites=again)
             if keeper.step % training.checkpoint_every == 0 or keeper.step in (1, steps):
                 keeper.save()

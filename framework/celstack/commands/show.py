@@ -1,29 +1,44 @@
-"""`celstack show`: say what a plugin does and takes."""
+"""`celstack show`: explain a plugin and its options, or a finding of the health check."""
 
 from __future__ import annotations
 
 import argparse
 from inspect import cleandoc
+from textwrap import fill
 from typing import Any
 
 from celstack.catalog import Catalog
-from celstack.errors import shown
+from celstack.errors import CelstackError, did_you_mean, shown
+from celstack.findings import MEANINGS
 from celstack.kinds import KINDS
 from celstack.options import REQUIRED
 from celstack.resolve import signature_of
 from celstack.values import describe
 
+HEALTH = "health"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Say what the command takes."""
-    parser.add_argument("kind", choices=KINDS)
-    parser.add_argument("name", help="as 'celstack plugins' lists it")
+    parser.add_argument("kind", choices=[*KINDS, HEALTH])
+    parser.add_argument(
+        "name",
+        nargs="?",
+        help="as 'celstack plugins' lists it; a kind of finding, or nothing, for health",
+    )
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Print documentation and options."""
     from celstack.cli import say
 
+    if arguments.kind == HEALTH:
+        _explain_findings(arguments.name)
+        return
+    if arguments.name is None:
+        raise CelstackError(
+            f"name the {arguments.kind} to show; 'celstack plugins' lists all of them"
+        )
     catalog = Catalog()
     plugin = catalog.find(arguments.kind, arguments.name)
     signature = signature_of(catalog, arguments.kind, arguments.name)
@@ -35,6 +50,19 @@ def main(arguments: argparse.Namespace) -> None:
     say("Options:")
     for option in signature.options:
         say(f"  {option.name}: {describe(option.annotation)} ({_default(option.default)})")
+
+
+def _explain_findings(kind: str | None) -> None:
+    """Print what findings of the health check mean, and what to do about them."""
+    from celstack.cli import say
+
+    kind = kind and kind.replace(" ", "-")
+    if kind is not None and kind not in MEANINGS:
+        known = ", ".join(MEANINGS)
+        hint = did_you_mean(kind, MEANINGS)
+        raise CelstackError(f"no finding is called {shown(kind)}{hint} (known: {known})")
+    for name in [kind] if kind else MEANINGS:
+        say(f"{name}\n{fill(MEANINGS[name], initial_indent='  ', subsequent_indent='  ')}\n")
 
 
 def _default(default: Any) -> str:

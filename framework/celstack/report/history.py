@@ -40,6 +40,16 @@ class Share(NamedTuple):
     shares: list[float]
 
 
+class HealthLine(NamedTuple):
+    """A finding of the health check, and the first and last step at which it was found."""
+
+    kind: str
+    part: str
+    detail: str
+    first: int
+    last: int
+
+
 class History(NamedTuple):
     """What became of a run, step by step."""
 
@@ -50,6 +60,7 @@ class History(NamedTuple):
     reassigned: list[int]
     """After which steps sprites started again."""
     usage: list[Share]
+    health: list[HealthLine]
     seconds: float | None
     """How long training took, pauses left out; None where the log does not tell."""
 
@@ -61,6 +72,7 @@ def read_history(log: Path) -> History:
     reassigned: list[int] = []
     counts: list[tuple[int, list[int]]] = []
     times: list[float] = []
+    health: dict[tuple[str, str], HealthLine] = {}
     for line in _lines(log):
         step = line["step"]
         if _is_number(line.get("loss")):
@@ -71,6 +83,10 @@ def read_history(log: Path) -> History:
             reassigned.append(step)
         if isinstance(line.get("usage"), list) and all(map(_is_number, line["usage"])):
             counts.append((step, line["usage"]))
+        for finding in _findings(line.get("health")):
+            key = (finding.kind, finding.part)
+            first = health[key].first if key in health else step
+            health[key] = finding._replace(first=first, last=step)
         if _is_number(line.get("time")):
             times.append(float(line["time"]))
     return History(
@@ -82,6 +98,7 @@ def read_history(log: Path) -> History:
         stages=stages,
         reassigned=reassigned,
         usage=[_share(part) for part in _parts(counts, USAGE_BINS)],
+        health=[*health.values()],
         seconds=_duration(times),
     )
 
@@ -98,6 +115,14 @@ def _lines(log: Path) -> Iterator[dict[str, Any]]:
                     yield line
     except OSError:  # A run that has just begun has no log.
         return
+
+
+def _findings(lines: Any) -> Iterator[HealthLine]:
+    for line in lines if isinstance(lines, list) else ():
+        known = line if isinstance(line, dict) else {}
+        kind, part, detail = (known.get(name) for name in ("kind", "part", "detail"))
+        if isinstance(kind, str) and isinstance(part, str) and isinstance(detail, str):
+            yield HealthLine(kind, part, detail, 0, 0)
 
 
 def _is_number(value: Any) -> bool:

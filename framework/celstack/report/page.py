@@ -11,6 +11,7 @@ from torch import Tensor
 from celstack.assembly import Assembly
 from celstack.errors import CelstackError
 from celstack.examples import Example, find_examples
+from celstack.findings import MEANINGS
 from celstack.judgement import percentages
 from celstack.model import Decomposer
 from celstack.report import figures, gallery
@@ -95,6 +96,9 @@ def make_page(
         images=census.images if census else 0,
         split=assembly.evaluation.split,
         charts=_charts(history, names),
+        health=[
+            {**line._asdict(), "meaning": MEANINGS.get(line.kind)} for line in history.health
+        ],
         groups=shown.groups,
         in_order=shown.explained is None or gallery.in_order(shown.explained.scene),
         missing=missing,

@@ -11,6 +11,7 @@ import torch
 
 from celstack.assembly import Assembly, Stage
 from celstack.curriculum import schedule
+from celstack.findings import Finding
 from celstack.interfaces.observer import Observer
 from celstack.kinds import KINDS
 from celstack.model import Decomposer
@@ -26,6 +27,7 @@ from celstack.testing.parts import (
 )
 
 STEPS = 2
+FINDING = Finding("unused-sprite", "sprite 1", "of 40 uses")
 
 
 @seeded()
@@ -93,6 +95,7 @@ def _tell(
         ),
         ("phase_started", {"phase": phase, "step": 0}),
         ("step_finished", {"step": 1, **about}),
+        ("health_checked", {"step": 1, "findings": [FINDING]}),
         ("sprites_reassigned", {"step": 1, "sprites": [1]}),
     ]
     if folder is None:

@@ -1,7 +1,7 @@
 """Progress: a bar and the sprites in the terminal, plain lines where nothing can move."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 
 from rich.console import Console, RenderableType
@@ -18,6 +18,7 @@ from rich.text import Text
 
 from celstack import Decomposer, Observer, hookimpl
 from celstack.curriculum import Phase
+from celstack.findings import Finding
 from celstack.objective import Loss
 from celstack_kit.observers.halfblocks import draw
 
@@ -52,6 +53,7 @@ class Progress(Observer):
         self.sprites = sprites
         self.console = Console(stderr=True)
         self.title = ""
+        self.findings: set[tuple[str, str]] = set()
 
     @hookimpl
     def celstack_run_started(self, decomposer: Decomposer, steps: int, step: int) -> None:
@@ -104,6 +106,15 @@ class Progress(Observer):
             self.bar.update(self.task, completed=step, loss=text, speed=speed)
         if now >= self.sprites_due or step == self.steps:
             self._show_sprites()
+
+    @hookimpl
+    def celstack_health_checked(self, step: int, findings: Sequence[Finding]) -> None:
+        """Print what the health check finds, each finding once."""
+        new = {(f.kind, f.part): f for f in findings}
+        for finding in (f for key, f in new.items() if key not in self.findings):
+            text = f"step {step}: health: {finding} (celstack show health)"
+            self.bar.print(text, markup=False, highlight=False, soft_wrap=True)
+        self.findings |= new.keys()
 
     @hookimpl
     def celstack_sprites_reassigned(self, step: int, sprites: list[int]) -> None:

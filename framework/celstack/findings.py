@@ -1,0 +1,63 @@
+"""What the health check of a run can find, and what each finding means."""
+
+from __future__ import annotations
+
+import attrs
+
+MEANINGS = {
+    "vanished-weights": (
+        "The weights of a layer have shrunk to less than a hundredth of their first size. "
+        "No gradient reaches them any more, and weight decay goes on: what they predict is "
+        "the same for all images, for good. Look for a part that a stage uses but that "
+        "nothing depends on, for sprites that are never selected, or lower weight_decay."
+    ),
+    "exploding-weights": (
+        "The weights of a layer have grown to more than a thousand times their first size. "
+        "Lower the learning rate of that part (encoder_rate, head_rate, prototype_rate)."
+    ),
+    "zero-gradient": (
+        "A parameter takes part in the loss, and its gradient is exactly zero: nothing that "
+        "it does changes the reconstruction, and weight decay alone moves it. In an encoder "
+        "these are dead units; lower the rate, or start again with another seed."
+    ),
+    "exploding-gradient": (
+        "A gradient is a hundred thousand times larger than usual. Lower the learning rates, "
+        "and look for images that are not between 0 and 1."
+    ),
+    "not-learning": (
+        "A parameter has a gradient and does not change: its learning rate is zero, or too "
+        "small for the precision of its numbers. Check the rates, and the factors of the stage."
+    ),
+    "moved-at-rest": (
+        "A part that the stage leaves out, or freezes, has changed all the same. That is a "
+        "fault of the part or of Celstack, not of your recipe: please report it."
+    ),
+    "constant-transform": (
+        "A transform at work has the same parameters for all images, so it explains nothing "
+        "of what differs between them. Its heads are dead (see vanished-weights), or nothing "
+        "in the images asks for it: then leave it out."
+    ),
+    "unused-sprite": (
+        "A sprite was selected for no image since usage was last counted. With "
+        "training.reassign_every it starts again as a copy of another; if it stays unused, "
+        "there are more sprites than kinds of objects."
+    ),
+    "transparent-sprite": (
+        "The mask of a sprite is transparent everywhere. It shows nothing and gets hardly any "
+        "gradient. With training.reassign_every it starts again; otherwise lower "
+        "prototype_rate, or raise the price of a wrong start with a smaller mask_sigma."
+    ),
+}
+"""What the health check can find, and what each finding means."""
+
+
+@attrs.frozen
+class Finding:
+    """Something that is not as it should be: its kind, which part it is, and a number."""
+
+    kind: str
+    part: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.part}: {self.kind.replace('-', ' ')} ({self.detail})"
