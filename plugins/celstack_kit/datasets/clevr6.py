@@ -20,14 +20,16 @@ from celstack_kit.datasets.scene_records import Record
 from celstack_kit.datasets.scenes import BUCKET, HOMEPAGE, Scenes
 from celstack_kit.datasets.writer import Writer
 
-SIDE = 128
+PAPER_SIDE = 128
 PUBLISHED = (240, 320)
 CROP = (slice(29, 221), slice(64, 256))
 """The rows and columns of a published image that are kept, by everybody's convention."""
 
 
 class Clevr6(Scenes):
-    """Cubes, spheres and cylinders of rubber or metal, 128 x 128; classes are these six.
+    """Cubes, spheres and cylinders of rubber or metal; classes are these six.
+
+    Images are squares of ``side`` pixels.
 
     They are generated, in the manner of CLEVR: eight colours, two sizes, soft shadows, camera
     and lamps a little different each time. ``objects`` is how many an image shows, or the
@@ -60,7 +62,6 @@ class Clevr6(Scenes):
         ),
     )
     record_size = PUBLISHED
-    image_shape = (3, SIDE, SIDE)
 
     def __init__(
         self,
@@ -70,6 +71,7 @@ class Clevr6(Scenes):
         | tuple[
             Annotated[int, Interval(ge=1, le=10)], Annotated[int, Interval(ge=1, le=10)]
         ] = (3, 6),
+        side: Annotated[int, Ge(16)] = PAPER_SIDE,
         samples: Annotated[int, Ge(1)] = 64,
         seed: Annotated[int, Ge(0)] = 0,
         source: Literal["generated", "records", "folder"] = "generated",
@@ -81,7 +83,7 @@ class Clevr6(Scenes):
         self.least, self.most = (objects, objects) if isinstance(objects, int) else objects
         if self.least > self.most:
             raise CelstackError(f"objects: from {self.least} to {self.most} there is no number")
-        self.samples, self.seed = samples, seed
+        self.side, self.samples, self.seed = side, samples, seed
         self.most_objects = self.most
         # Nobody says how published classes are numbered.
         self.class_names = CLASSES if source == "generated" else ()
@@ -89,8 +91,18 @@ class Clevr6(Scenes):
 
     def facts(self) -> Mapping[str, Any]:
         """Return all options that images depend on."""
-        objects = [self.least, self.most]
-        return {"objects": objects, "samples": self.samples, "seed": self.seed}
+        facts = {
+            "objects": [self.least, self.most],
+            "samples": self.samples,
+            "seed": self.seed,
+        }
+        # Left out at its default, so that images kept by earlier versions are found again.
+        return facts if self.side == PAPER_SIDE else {**facts, "side": self.side}
+
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        """Return channels, height, width."""
+        return 3, self.side, self.side
 
     def generate(self, split: str, writer: Writer) -> None:
         """Render all images of a split, or those that were not before an interruption."""
@@ -98,7 +110,7 @@ class Clevr6(Scenes):
             text = 'images are generated with mitsuba; pip install "celstack[clevr]"'
             raise CelstackError(f"{self.name}: {text}")
         number = self.splits.index(split)
-        job = Job(self.seed, number, self.least, self.most, self.samples, SIDE)
+        job = Job(self.seed, number, self.least, self.most, self.samples, self.side)
         with (
             _chunk_folder(writer) as folder,
             closing(chunks(job, self.counts[split], folder, processes())) as rendered,
@@ -123,14 +135,14 @@ class Clevr6(Scenes):
                 text = f"a material and shape beyond {len(CLASSES)} pairs: {kind}"
                 raise CelstackError(text)
             classes[entity] = self._kinds.setdefault(kind, len(self._kinds) + 1)
-        return _cropped(record.label(classes))
+        return _cropped(record.label(classes), self.side)
 
     def from_folder(self, published: Labelled) -> Labelled | None:
         """Crop an image, unless somebody has before."""
         if np.count_nonzero(np.unique(published.instances)) > self.most:
             return None
         if published.instances.shape == PUBLISHED:
-            published = _cropped(published)
+            published = _cropped(published, self.side)
         return super().from_folder(published)
 
 
@@ -146,10 +158,10 @@ def _chunk_folder(writer: Writer) -> Iterator[Path]:
         shutil.rmtree(kept, ignore_errors=True)
 
 
-def _cropped(published: Labelled) -> Labelled:
-    """Keep the middle of a published image, at our size."""
+def _cropped(published: Labelled, side: int) -> Labelled:
+    """Keep the middle of a published image, resized to so many rows and columns."""
     image, instances, classes = (Image.fromarray(array[CROP]) for array in published)
-    size = (SIDE, SIDE)
+    size = (side, side)
     return Labelled(
         np.asarray(image.resize(size, Image.Resampling.BILINEAR)),
         np.asarray(instances.resize(size, Image.Resampling.NEAREST)),
