@@ -88,10 +88,16 @@ FACTS = {
 # What each ablation takes from its recipe, and no more. The encoder's rate follows the number
 # of sub-networks, as in the paper's own recipes.
 ABLATIONS = {
-    "two_objects_greedy": {"dataset.objects", "compositor.layers", "training.encoder_rate"},
+    "two_objects_greedy": {
+        "dataset.objects",
+        "compositor.layers",
+        "predictor.encoder.pool",
+        "training.encoder_rate",
+    },
     "two_objects_exhaustive": {
         "dataset.objects",
         "compositor.layers",
+        "predictor.encoder.pool",
         "training.encoder_rate",
         "selector.use",
         "selector.sweeps",
