@@ -109,11 +109,12 @@ def ready(model: Decomposer, shape: tuple[int, ...]) -> torch.Tensor:
     model.train()
     for sprites in model.sprites.parameters():
         sprites.copy_(torch.rand_like(sprites))
-    for heads in (model.predictor.layer_heads, model.predictor.sprite_heads):
+    layer_heads = model.predictor.layer_heads.heads
+    for heads in (*layer_heads, *model.predictor.sprite_heads.heads):
         if heads.biases:
             heads.biases[-1].normal_(std=0.03)
     if model.layer_chain.moves():
-        model.predictor.layer_heads.biases[-1][..., -2:].uniform_(-1, 1)
+        layer_heads[-1].biases[-1][..., -2:].uniform_(-1, 1)
     scene = model.explain(torch.rand(shape))
     sprite = torch.randint(model.sprites.count, scene.sprite.shape)
     index = sprite[:, :, None, None].expand(-1, -1, 1, scene.sprite_params.shape[-1])
