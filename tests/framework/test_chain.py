@@ -155,6 +155,64 @@ def test_what_is_not_active_stays_in_its_rest_pose_and_learns_nothing():
     assert params.grad[0, 2] != 0
 
 
+class Half(Warp):
+    """Show the sprite at half its size, and shifted; half its size is its rest pose."""
+
+    num_params = 2
+    rest_is_identity = False
+
+    def pull(self, points, params):
+        return 2 * (points - params[:, None])
+
+
+def test_what_rests_is_not_called():
+    class Once(Shift):
+        def pull(self, points, params):
+            raise AssertionError("called")
+
+    class Tint(Add):
+        def forward(self, images, params):
+            raise AssertionError("called")
+
+    chain = prepared(Once(), Tint(), Grow())
+    chain.activate(["grow"])
+    points, params = torch.rand(2, 3, 2), torch.rand(2, 4)
+
+    assert torch.equal(chain.pull(points, params), points / (1 + params[:, None, 3:]))
+    assert torch.equal(
+        chain.change_pixels(torch.ones(2, 4, 1, 1), params), torch.ones(2, 4, 1, 1)
+    )
+
+
+def test_a_rest_pose_that_changes_something_is_kept():
+    chain = prepared(Half())
+    chain.activate([])
+    params = torch.ones(1, 2, requires_grad=True)
+
+    seen = chain.pull(torch.tensor([[[0.5, 0.0]]]), params)
+
+    assert seen.flatten().tolist() == [1.0, 0.0]
+    assert not seen.requires_grad
+    assert chain.moves()
+
+
+def test_a_chain_whose_warps_all_rest_moves_nothing():
+    chain = prepared(Shift(), Add())
+
+    chain.activate(["add"])
+
+    assert not chain.moves()
+
+
+def test_loaded_weights_say_which_transforms_work():
+    chain, other = prepared(Shift(), Grow()), prepared(Shift(), Grow())
+    chain.activate(["grow"])
+
+    other.load_state_dict(chain.state_dict())
+
+    assert other.working() == [False, True]
+
+
 def test_none_makes_all_of_them_active_again():
     chain = prepared(Shift(), Grow())
     chain.activate([])

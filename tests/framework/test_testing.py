@@ -545,9 +545,36 @@ class Gossip(PlainPredictor):
         return super().forward(images.mean(0, keepdim=True).expand_as(images))
 
 
+class Restless(PlainPredictor):
+    """Multiplies what rests by zero instead of leaving it out: weight decay gets at it."""
+
+    def forward(self, images):
+        at_work, self.at_work = self.at_work, (True, True, True)
+        prediction = super().forward(images)
+        self.at_work = at_work
+        sprite, layer, background = map(float, at_work)
+        return attrs.evolve(
+            prediction,
+            sprite_params=prediction.sprite_params * sprite,
+            layer_params=prediction.layer_params * layer,
+            background_params=prediction.background_params * background,
+        )
+
+
+class Forgetful(PlainPredictor):
+    """Never lets a transform work again."""
+
+    def activate(self, active):
+        before = self.at_work
+        super().activate(active)
+        self.at_work = tuple(a and b for a, b in zip(before, self.at_work, strict=True))
+
+
 @pytest.mark.parametrize(
     ("broken", "law"),
     [
+        (Restless, "serve only transforms at rest get no gradient, but training moved sprite"),
+        (Forgetful, "works again is predicted by the weights it had"),
         (Eager, "all predictions are zero, but layer_params"),
         (Misshapen, "layer_params has the shape"),
         (Deaf, "leave the rest pose"),

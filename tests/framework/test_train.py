@@ -246,6 +246,22 @@ def test_prototypes_encoder_and_heads_have_rates_of_their_own():
     assert groups == [("prototypes", 0.1, 0), ("encoder", 0.2, 0.5), ("heads", 0.3, 0.5)]
 
 
+@pytest.mark.parametrize(("decay", "left"), [("decoupled", 0.9), ("coupled", 0.7)])
+def test_decay_moves_what_has_a_gradient_of_zero(decay, left):
+    """Decoupled it shrinks weights by rate times decay; coupled it is a step of full rate."""
+    training = Training(encoder_rate=0.2, head_rate=0.3, weight_decay=1 / 3, decay=decay)
+    decomposer = start(make())
+    optimizer = build_optimizer(decomposer, training)
+    head = decomposer.predictor.layer
+    with torch.no_grad():
+        head.fill_(1.0)
+    head.grad = torch.zeros_like(head)
+
+    optimizer.step()
+
+    torch.testing.assert_close(head, torch.full_like(head, left), atol=1e-5, rtol=0)
+
+
 def test_every_parameter_is_in_one_group_and_in_its_own():
     decomposer = start(make(predictor=Seeing(), backgrounds=PlainPrototype(1)))
 

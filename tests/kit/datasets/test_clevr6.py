@@ -105,6 +105,11 @@ def test_there_are_six_classes_of_generated_objects():
     assert dataset.image_shape == (3, 128, 128)
 
 
+def test_images_may_be_smaller_than_the_papers():
+    assert Clevr6(side=64).image_shape == (3, 64, 64)
+    assert Clevr6(side=64).facts() == {**Clevr6().facts(), "side": 64}
+
+
 def test_an_empty_range_of_objects_is_refused():
     assert refusal(lambda: Clevr6(objects=(4, 3))) == "objects: from 4 to 3 there is no number"
 

@@ -7,6 +7,7 @@ from rich.console import Console
 
 from celstack.assembly import Stage
 from celstack.curriculum import schedule
+from celstack.findings import Finding
 from celstack.objective import Loss
 from celstack.testing import check_observer
 from celstack.testing.model import PlainSelector, plain_decomposer
@@ -131,6 +132,18 @@ def test_a_run_that_is_stopped_says_so(capsys, tell):
     tell(Progress(), until=2)
 
     assert capsys.readouterr().err.splitlines()[-1] == "step 2: stopped: interrupted"
+
+
+def test_a_finding_of_the_health_check_is_a_line_once(capsys, tell):
+    tell(observer := Progress())
+    finding = Finding("unused-sprite", "sprite [1]", "of 40 uses")
+    capsys.readouterr()
+
+    for step in (500, 1000):
+        observer.celstack_health_checked(step, [finding])
+
+    told = "step 500: health: sprite [1]: unused sprite (of 40 uses) (celstack show health)\n"
+    assert capsys.readouterr().err == told
 
 
 def test_no_scores_are_no_line(capsys):

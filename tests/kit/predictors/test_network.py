@@ -5,7 +5,7 @@ from torch.nn.functional import linear, relu
 from celstack import Outline
 from celstack.testing import check_predictor
 from celstack_kit.encoders.strided import Strided
-from celstack_kit.predictors.network import Heads, Network
+from celstack_kit.predictors.network import ChainHeads, Heads, Network
 
 
 def test_it_keeps_the_promises_of_a_predictor():
@@ -59,6 +59,39 @@ def test_a_head_is_where_its_sprite_axis_says():
         after = network(images).sprite_params
 
     torch.testing.assert_close(after, before.flip(2))
+
+
+def test_each_transform_has_hidden_layers_of_its_own():
+    torch.manual_seed(0)
+    heads = ChainHeads((2,), (4, 5, 5), (3, 2)).double()
+    with torch.no_grad():
+        for parameter in heads.parameters():
+            parameter.normal_()
+    features = torch.randn(7, 4).double()
+
+    together = heads(features)
+
+    torch.testing.assert_close(together[..., :3], heads.heads[0](features))
+    torch.testing.assert_close(together[..., 3:], heads.heads[1](features))
+    reached = torch.autograd.grad(
+        together[..., 3:].sum(), [*heads.heads[0].parameters()], allow_unused=True
+    )
+    assert all(gradient is None or not gradient.any() for gradient in reached)
+
+
+def test_heads_at_rest_are_not_called_and_predict_the_rest_pose():
+    heads = ChainHeads((2,), (4, 5, 5), (3, 2))
+    with torch.no_grad():
+        for parameter in heads.parameters():
+            parameter.normal_()
+    heads.active = (False, True)
+
+    predicted = heads(torch.randn(7, 4))
+    predicted.sum().backward()
+
+    assert not predicted[..., :3].any()
+    assert all(parameter.grad is None for parameter in heads.heads[0].parameters())
+    assert all(parameter.grad is not None for parameter in heads.heads[1].parameters())
 
 
 @pytest.fixture
