@@ -175,6 +175,29 @@ def test_a_recipe_of_the_paper_says_what_its_authors_ran(name, table_of):
     assert facts_in(table_of(f"paper/{name}.toml")) == facts
 
 
+NETWORK = [path for path in RECIPES if path.parent.name == "network"]
+
+
+def test_each_experiment_of_the_paper_has_a_size_for_two_cores():
+    smaller = {path.stem.removesuffix("_two") for path in NETWORK}
+
+    assert smaller == set(NAMES)
+
+
+@pytest.mark.parametrize("path", NETWORK, ids=lambda path: path.stem)
+def test_a_recipe_for_two_cores_is_the_papers_method(path, table_of):
+    smaller = table_of(path)
+    whole = table_of(f"paper/{path.stem.removesuffix('_two')}.toml")
+
+    for section in ("transforms", "selector", "metrics"):
+        assert smaller[section] == whole[section]
+    assert smaller["predictor"]["use"] == "network"
+    assert smaller["training"]["mask_noise"] == 0.4
+    assert smaller["training"]["reassign_every"] > 0
+    assert smaller["sprites"]["start"] == whole["sprites"]["start"]
+    assert not any({"selector", "teacher"} & stage.keys() for stage in smaller["stages"])
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_stage_has_a_name_of_its_own(name, table_of):
     names = [stage["name"] for stage in table_of(f"paper/{name}.toml")["stages"]]
