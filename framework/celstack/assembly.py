@@ -37,7 +37,8 @@ class Stage:
     A stage may explain images with a ``selector`` of its own, instead of the recipe's. That of
     the last stage is the one that is judged, and used when the run is opened again. With a
     ``teacher``, another selector, the predictor learns to say what the teacher finds, and all
-    else rests.
+    else rests. Learning rates rise linearly in the first ``warmup`` steps of the stage; with
+    ``schedule = "cosine"`` they then fall to zero along half a cosine.
     """
 
     name: str = ""
@@ -50,6 +51,8 @@ class Stage:
     teacher: Selector | None = None
     prototype_factor: Annotated[float, Ge(0)] = 1.0
     network_factor: Annotated[float, Ge(0)] = 1.0
+    schedule: Literal["constant", "cosine"] = "constant"
+    warmup: Annotated[int, Ge(0)] = 0
 
     def __attrs_post_init__(self) -> None:
         if (self.steps is None) == (self.epochs is None):

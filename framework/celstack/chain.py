@@ -46,7 +46,8 @@ class Chain(nn.Module):
 
     def moves(self) -> bool:
         """Tell whether any transform in use moves pixels."""
-        return any(isinstance(transform, Warp) for transform in self._in_use())
+        pairs = zip(self, self._active, strict=True)
+        return any(isinstance(t, Warp) and _in_use(t, active) for t, active in pairs)
 
     def activate(self, names: Collection[str] | None) -> None:
         """Let only the named transforms work; the others stay in their rest pose.
@@ -163,18 +164,19 @@ class Chain(nn.Module):
         return [
             (transform, own if active else torch.zeros_like(own))
             for transform, own, active in self._slots(params)
-            if active or not transform.rest_is_identity
+            if _in_use(transform, active)
         ]
 
-    def _in_use(self) -> Iterator[Transform]:
-        """Go through the transforms at work, and those whose rest pose changes something."""
-        for transform, active in zip(self, self._active, strict=True):
-            if active or not transform.rest_is_identity:
-                yield transform
+
+def _in_use(transform: Transform, active: bool) -> bool:
+    """Tell whether a transform works, or has a rest pose that changes something."""
+    return active or not transform.rest_is_identity
 
 
 def _read_activity(chain: nn.Module, _: object) -> None:
     """Find out from loaded weights which transforms are at work."""
     assert isinstance(chain, Chain)
+    if not hasattr(chain, "activity"):
+        return  # not prepared: loading says itself what does not fit
     parts = chain.activity.split(chain.sizes)
     chain._active = [bool(activity.all()) for activity in parts]

@@ -161,7 +161,14 @@ def check_onward(state: dict[str, Any], recipe: str, path: Path) -> None:
 
 def load_weights(decomposer: Decomposer, weights: dict[str, Tensor], folder: Path) -> None:
     """Give the model its weights, or say which do not fit the recipe."""
-    weights = upgrade_weights(decomposer, weights)
+    try:
+        weights = upgrade_weights(decomposer, weights)
+    # Parts of other packages read what may be damaged, and fail in any way.
+    except Exception as error:
+        reason = one_line(error)[:200]
+        raise CelstackError(
+            f"{folder}: checkpoint.pt does not fit the recipe: {reason}"
+        ) from error
     odd = odd_weight(decomposer.state_dict(), weights)
     if odd:
         more = f", and {len(odd) - 1} more" if len(odd) > 1 else ""

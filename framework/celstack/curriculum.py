@@ -24,6 +24,16 @@ class Phase:
         """Name the stage, by its number if it has no name."""
         return self.stage.name or f"stage {self.number}"
 
+    def rate_factor(self, step: int) -> float:
+        """Return what the schedule multiplies learning rates by, after so many steps."""
+        done, warmup = step - self.start, self.stage.warmup
+        if done < warmup:
+            return (done + 1) / (warmup + 1)
+        if self.stage.schedule == "constant":
+            return 1.0
+        share = (done - warmup) / max(self.end - self.start - warmup, 1)
+        return 0.5 * (1 + math.cos(math.pi * share))
+
 
 def schedule(stages: Sequence[Stage], images: int, batch_size: int) -> list[Phase]:
     """Lay the stages end to end, in steps; the last batch of an epoch may be smaller."""

@@ -21,8 +21,8 @@ MEANINGS = {
         "these are dead units; lower the rate, or start again with another seed."
     ),
     "exploding-gradient": (
-        "A gradient is a hundred thousand times larger than usual. Lower the learning rates, "
-        "and look for images that are not between 0 and 1."
+        "The root mean square of a gradient is above 100; it is usually below 1. Lower the "
+        "learning rates, and look for images that are not between 0 and 1."
     ),
     "not-learning": (
         "A parameter has a gradient and does not change: its learning rate is zero, or too "
@@ -34,18 +34,23 @@ MEANINGS = {
     ),
     "constant-transform": (
         "A transform at work has the same parameters for all images, so it explains nothing "
-        "of what differs between them. Its heads are dead (see vanished-weights), or nothing "
-        "in the images asks for it: then leave it out."
+        "of what differs between them. If a network predicts it, its heads are dead (see "
+        "vanished-weights); or nothing in the images asks for it: then leave it out."
     ),
     "unused-sprite": (
-        "A sprite was selected for no image since usage was last counted. With "
+        "A sprite is never selected, and none is reassigned: it learns nothing. With "
         "training.reassign_every it starts again as a copy of another; if it stays unused, "
         "there are more sprites than kinds of objects."
+    ),
+    "empty-layer": (
+        "A layer stays empty in a whole batch, so its heads learn nothing. There may be more "
+        "layers than objects; if not, place frozen sprites for longer (a first stage with "
+        "freeze_sprites, in which no layer may be empty), or lower selector.empty_cost."
     ),
     "transparent-sprite": (
         "The mask of a sprite is transparent everywhere. It shows nothing and gets hardly any "
         "gradient. With training.reassign_every it starts again; otherwise lower "
-        "prototype_rate, or raise the price of a wrong start with a smaller mask_sigma."
+        "prototype_rate, or begin with a larger mask_sigma."
     ),
 }
 """What the health check can find, and what each finding means."""

@@ -23,6 +23,10 @@ EXPLODED_RATIO = 1e3
 MAX_WEIGHT = 100.0
 """No weight explodes below this root mean square, whatever it started with."""
 MAX_GRADIENT = 100.0
+MIN_RATE_FACTOR = 1e-2
+"""Where a rate is below this share of the recipe's, weights need not be seen to change."""
+MIN_USES_PER_SPRITE = 100
+"""Fewer uses of all sprites together, divided by their number, say nothing of one of them."""
 MIN_SPREAD = 1e-4
 """Predictions that differ less than this between images are the same for all of them."""
 MIN_ALPHA = 0.05
@@ -39,42 +43,40 @@ class HealthCheck:
     def __init__(self, decomposer: Decomposer) -> None:
         """Remember how large weights are; the model has learned nothing yet."""
         self.first_size = {n: _size(p) for n, p in decomposer.named_parameters()}
-        self.marks: dict[str, tuple[float, float]] = {}
-        self.stage = 0
+        self.before: dict[str, Tensor] = {}
 
     @staticmethod
     def is_due(step: int, phase: Phase) -> bool:
         """Tell whether to look after this step: every so often, and at the end of a stage."""
         return step % CHECK_EVERY_STEPS == 0 or step == phase.end
 
-    def forget_sprites(self, decomposer: Decomposer) -> None:
-        """Called when sprites were reassigned, which changes them and their heads."""
-        changed = {id(p) for p in decomposer.sprites.per_image()}
-        if decomposer.predictor is not None:
-            changed |= {id(p) for p, _ in decomposer.predictor.per_sprite()}
-        for name, weight in decomposer.named_parameters():
-            if id(weight) in changed:
-                self.marks.pop(name, None)
+    def remember(self, decomposer: Decomposer) -> None:
+        """Called before a step after which ``check`` is due: keep the weights."""
+        named = decomposer.named_parameters()
+        self.before = {name: weight.detach().clone() for name, weight in named}
 
     @torch.no_grad()
     def check(
         self,
         decomposer: Decomposer,
         scene: Scene,
-        usage: Int[Tensor, " K"],
+        usage: Int[Tensor, " K"] | None,
         phase: Phase,
         step: int,
     ) -> list[Finding]:
-        """Return all findings after a step, whose gradients are still there."""
-        if phase.number != self.stage:
-            self.stage = phase.number
-            self.marks.clear()
+        """Return all findings after a step, whose gradients are still there.
+
+        ``usage`` counts how often sprites were used; None where unused ones are reassigned.
+        """
         findings = [*self._weights(decomposer), *_gradients(decomposer)]
-        findings += self._changes(decomposer, phase)
-        if step - phase.start >= SETTLING_STEPS and phase.stage.teacher is None:
+        findings += self._changes(decomposer, phase, step)
+        settled = step - phase.start >= SETTLING_STEPS
+        if settled and phase.stage.teacher is None:
             findings += _constant_transforms(decomposer, scene)
         if not decomposer.sprites_frozen:
             findings += _idle_sprites(decomposer, usage)
+            findings += _empty_layers(scene) if settled else ()
+        self.before = {}
         return findings
 
     def _weights(self, decomposer: Decomposer) -> Iterator[Finding]:
@@ -88,28 +90,31 @@ class HealthCheck:
             # What starts at zero, or may be black, cannot vanish.
             first = 0.0 if id(weight) in prototypes else self.first_size[name]
             for place, size in _sizes(weight, axes.get(id(weight))):
+                detail = f"root mean square {size:.1e}, at first {first:.1e}"
                 if size < VANISHED_RATIO * first:
-                    yield Finding("vanished-weights", f"{name}{place}", f"{size:.1e}")
+                    yield Finding("vanished-weights", f"{name}{place}", detail)
                 if size > max(EXPLODED_RATIO * first, MAX_WEIGHT):
-                    yield Finding("exploding-weights", f"{name}{place}", f"{size:.1e}")
+                    yield Finding("exploding-weights", f"{name}{place}", detail)
 
-    def _changes(self, decomposer: Decomposer, phase: Phase) -> Iterator[Finding]:
-        """Compare with the last check in the same stage."""
+    def _changes(self, decomposer: Decomposer, phase: Phase, step: int) -> Iterator[Finding]:
+        """Compare with the weights before the step."""
         frozen = {id(p) for p in decomposer.sprites.parameters()}
         frozen = frozen if phase.stage.freeze_sprites else set()
-        factor = {"predictor": phase.stage.network_factor}
+        schedule = phase.rate_factor(step - 1)
         for name, weight in decomposer.named_parameters():
-            mark = (float(weight.double().sum()), float(weight.double().abs().sum()))
-            before, self.marks[name] = self.marks.get(name), mark
-            if before is None:
-                continue
+            moved = not torch.equal(self.before[name], weight)
             rests = weight.grad is None or id(weight) in frozen
-            rate = factor.get(name.partition(".")[0], phase.stage.prototype_factor)
-            if rests and mark != before:
-                change = f"by {abs(mark[0] - before[0]):.1e}"
-                yield Finding("moved-at-rest", name, change)
-            elif weight.grad is not None and weight.grad.any() and mark == before and rate:
-                yield Finding("not-learning", name, f"gradient {_size(weight.grad):.1e}")
+            if rests and moved:
+                change = _size(weight - self.before[name])
+                yield Finding("moved-at-rest", name, f"by {change:.1e}")
+            elif weight.grad is not None and weight.grad.any() and not moved:
+                network = name.startswith("predictor.")
+                stage = phase.stage
+                factor = stage.network_factor if network else stage.prototype_factor
+                # A rate that a stage or its schedule has brought down is meant to be low.
+                if factor * schedule > MIN_RATE_FACTOR:
+                    size = f"gradient {_size(weight.grad):.1e}"
+                    yield Finding("not-learning", name, size)
 
 
 def _gradients(decomposer: Decomposer) -> Iterator[Finding]:
@@ -146,7 +151,6 @@ def _constant_transforms(decomposer: Decomposer, scene: Scene) -> Iterator[Findi
 
 def _spread(params: Float[Tensor, "n P"], group: Int[Tensor, " n"]) -> float | None:
     """Return the standard deviation within groups; None where none has two members."""
-    params = params.double()
     _, group, counts = group.unique(return_inverse=True, return_counts=True)
     if len(params) == len(counts):
         return None
@@ -156,15 +160,24 @@ def _spread(params: Float[Tensor, "n P"], group: Int[Tensor, " n"]) -> float | N
     return float(within.max().sqrt())
 
 
-def _idle_sprites(decomposer: Decomposer, usage: Int[Tensor, " K"]) -> Iterator[Finding]:
-    counts = usage.tolist()
-    # Counted anew a moment ago, nothing can be said.
-    enough = sum(counts) >= 10 * len(counts)
+def _idle_sprites(decomposer: Decomposer, usage: Int[Tensor, " K"] | None) -> Iterator[Finding]:
+    counts = usage.tolist() if usage is not None else []
+    enough = bool(counts) and sum(counts) >= MIN_USES_PER_SPRITE * len(counts)
     for sprite, image in enumerate(decomposer.sprites.images()):
         if enough and not counts[sprite]:
-            yield Finding("unused-sprite", f"sprite {sprite}", f"of {sum(counts)} uses")
-        if float(image[-1].max()) < MIN_ALPHA:
-            yield Finding("transparent-sprite", f"sprite {sprite}", "no mask")
+            detail = f"selected 0 of {sum(counts)} times"
+            yield Finding("unused-sprite", f"sprite {sprite}", detail)
+        greatest = float(image[-1].max())
+        if greatest < MIN_ALPHA:
+            detail = f"greatest alpha {greatest:.2f}"
+            yield Finding("transparent-sprite", f"sprite {sprite}", detail)
+
+
+def _empty_layers(scene: Scene) -> Iterator[Finding]:
+    empty = (scene.sprite == EMPTY).all(0)
+    for layer in empty.nonzero()[:, 0].tolist():
+        detail = f"in all {len(scene)} images of a batch"
+        yield Finding("empty-layer", f"layer {layer}", detail)
 
 
 def _sizes(weight: nn.Parameter, axis: int | None) -> Iterator[tuple[str, float]]:
@@ -177,4 +190,5 @@ def _sizes(weight: nn.Parameter, axis: int | None) -> Iterator[tuple[str, float]
 
 
 def _size(values: Tensor) -> float:
-    return float(values.detach().double().square().mean().sqrt()) if values.numel() else 0.0
+    # Not in doubles, which some accelerators do not have.
+    return float(values.detach().float().square().mean().sqrt()) if values.numel() else 0.0

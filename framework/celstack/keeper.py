@@ -69,13 +69,17 @@ class Keeper:
         if not state:
             return
         unpack(state, self.decomposer, self.optimizer, self.usage.counts, path.parent)
+        if state["model"].keys() != self.decomposer.state_dict().keys():
+            self._warn(f"{path}: was made by an earlier version and is converted")
         self.engine.load_state(state.get("scaler", {}))
         self.step = self.saved = state["step"]
         here = str(torch.__version__)
-        if state["torch"] != here and processes.first:
-            text = (
-                f"{path}: was made with torch {printable(state['torch'])}, and this is {here}"
-            )
+        if state["torch"] != here:
+            made = printable(state["torch"])
+            self._warn(f"{path}: was made with torch {made}, and this is {here}")
+
+    def _warn(self, text: str) -> None:
+        if self.engine.processes.first:
             said = f"celstack: warning: {text}: the run goes on, but not to the last bit"
             print(said, file=sys.stderr)  # noqa: T201
 
@@ -124,9 +128,8 @@ class Keeper:
             self.log(usage=usage.counts.tolist())
 
     def log_findings(self, findings: Sequence[Finding]) -> None:
-        """Log what the health check found; a healthy model leaves no line."""
-        if findings:
-            self.log(health=[attrs.asdict(finding) for finding in findings])
+        """Log what the health check found: an empty list where all is well."""
+        self.log(health=[attrs.asdict(finding) for finding in findings])
 
     def save(self) -> None:
         """Write a checkpoint; weights that are not numbers must not replace good ones."""

@@ -51,7 +51,9 @@ def open_run(
         decomposer.prepare(torch.rand(SAMPLES, *assembly.dataset.image_shape))
     load_weights(decomposer, state["model"], folder)
     decomposer.sprites_frozen = state["sprites_frozen"]
-    decomposer.use(_stage(assembly, state["stage"], folder).selector)
+    stage = _stage(assembly, state["stage"], folder)
+    decomposer.use(stage.selector)
+    decomposer.activate(stage.transforms)
     return OpenRun(folder, assembly, decomposer.eval(), state["step"])
 
 

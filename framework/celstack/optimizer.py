@@ -37,13 +37,13 @@ def build_optimizer(decomposer: Decomposer, training: Training) -> torch.optim.O
 
 
 def set_rates(
-    optimizer: torch.optim.Optimizer, training: Training, stage: Stage
+    optimizer: torch.optim.Optimizer, training: Training, stage: Stage, factor: float = 1.0
 ) -> dict[str, float]:
-    """Set the learning rates of a stage; return those in use, by the name of their group."""
+    """Set the learning rates of a stage, times a factor; return those in use by their group."""
     rates = {
-        "prototypes": training.prototype_rate * stage.prototype_factor,
-        "encoder": training.encoder_rate * stage.network_factor,
-        "heads": training.head_rate * stage.network_factor,
+        "prototypes": training.prototype_rate * stage.prototype_factor * factor,
+        "encoder": training.encoder_rate * stage.network_factor * factor,
+        "heads": training.head_rate * stage.network_factor * factor,
     }
     for group in optimizer.param_groups:
         group["lr"] = rates[group["name"]]

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from celstack.model import Decomposer
 from celstack.scene import Scene
+
+if TYPE_CHECKING:
+    from celstack.assembly import Stage, Training
+    from celstack.keeper import Keeper
 
 JITTER = 1e-4
 """How far a copy's own parameters are from the original's, so that the two can part."""
@@ -42,6 +48,32 @@ class Usage:
     def reset(self) -> None:
         """Begin to count anew."""
         self.counts.zero_()
+
+
+def reassigns(training: Training, stage: Stage) -> bool:
+    """Tell whether a stage reassigns sprites that nobody uses."""
+    return bool(training.reassign_every) and stage.reassign and stage.teacher is None
+
+
+def reassign_when_due(
+    training: Training,
+    stage: Stage,
+    keeper: Keeper,
+    images: Float[Tensor, "B C H W"],
+    scene: Scene,
+) -> list[int]:
+    """Count which sprites were used; when it is time, start those again that nobody uses."""
+    keeper.usage.add(scene.sprite)
+    if not reassigns(training, stage) or keeper.step % training.reassign_every:
+        return []
+    (images,), below = keeper.engine.processes.gather([images]), training.reassign_below
+    again = reassign_unused(
+        keeper.decomposer, keeper.optimizer, keeper.usage, below, (images, scene)
+    )
+    if again:
+        keeper.engine.follow(keeper.decomposer, keeper.optimizer)
+        keeper.log(reassigned=again)
+    return again
 
 
 def reassign_unused(
@@ -91,8 +123,8 @@ def redraw(
     """Draw sprites anew, and let the optimiser forget them; return those that could be."""
     drawn = [target for target in images if decomposer.sprites.redraw(target, images[target])]
     for parameter in decomposer.sprites.per_image() if drawn else ():
-        for moment in optimizer.state[parameter].values():
-            if torch.is_tensor(moment) and moment.shape == parameter.shape:
+        for moment in _moments(optimizer, parameter):
+            if moment.shape == parameter.shape:
                 moment[drawn] = 0.0
     return drawn
 
@@ -107,12 +139,19 @@ def reassign(
         for parameter, axis in [*own, *heads]:
             for target in unused:
                 _copy(parameter, axis, source, target)
-                for moment in optimizer.state[parameter].values():
-                    if torch.is_tensor(moment) and moment.shape == parameter.shape:
+                for moment in _moments(optimizer, parameter):
+                    if moment.shape == parameter.shape:
                         _copy(moment, axis, source, target)
         for parameter, _ in own:
             for target in unused:
                 parameter[target] += JITTER * torch.randn(parameter[target].shape).to(parameter)
+
+
+def _moments(optimizer: torch.optim.Optimizer, parameter: Tensor) -> list[Tensor]:
+    """Return what the optimizer remembers of a parameter; nothing of what has only rested."""
+    # Not state[parameter], which would remember an empty memory, and save it.
+    known = optimizer.state.get(parameter, {})
+    return [moment for moment in known.values() if torch.is_tensor(moment)]
 
 
 def _copy(values: Float[Tensor, "*any"], axis: int, source: int, target: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import attrs
@@ -9,7 +10,7 @@ import attrs
 from celstack.assembly import Assembly, Stage
 from celstack.errors import CelstackError, Problem, RecipeError, did_you_mean, shown
 from celstack.interfaces.selector import Selector
-from celstack.interfaces.transform import Warp
+from celstack.interfaces.transform import Transform, Warp
 
 
 def demand_sense(assembly: Assembly) -> None:
@@ -70,12 +71,18 @@ def _check_leftovers(assembly: Assembly) -> list[Problem]:
 def _learns_without_sprites(assembly: Assembly, stage: Stage) -> bool:
     if assembly.backgrounds is not None:
         return True
-    return assembly.predictor is not None and _predicts(assembly, stage)
+    chains = (*assembly.transforms.sprite, *assembly.transforms.layer)
+    return assembly.predictor is not None and _have_params(chains, stage)
 
 
-def _predicts(assembly: Assembly, stage: Stage) -> bool:
-    """Tell whether a stage uses a transform of sprites or layers that has parameters."""
-    transforms = (*assembly.transforms.sprite, *assembly.transforms.layer)
+def _can_be_taught(assembly: Assembly, stage: Stage) -> bool:
+    chains = assembly.transforms
+    everything = (*chains.sprite, *chains.layer, *chains.background)
+    return bool(assembly.compositor.num_logits) or _have_params(everything, stage)
+
+
+def _have_params(transforms: Iterable[Transform], stage: Stage) -> bool:
+    """Tell whether any of the transforms that a stage uses has parameters."""
     at_work = [t for t in transforms if stage.transforms is None or t.name in stage.transforms]
     return any(t.num_params for t in at_work)
 
@@ -124,7 +131,7 @@ def _check_teachers(assembly: Assembly) -> list[Problem]:
             text = "there is no predictor to teach; add a [predictor]"
         elif not text and _refusal(alone, teacher):
             text = f"{teacher.name} needs the very predictor that it would teach; take another"
-        elif not text and not _predicts(assembly, stages[index]):
+        elif not text and not _can_be_taught(assembly, stages[index]):
             text = "the stage uses no transform with parameters, so there is nothing to teach"
         if text:
             problems.append(Problem(f"stages[{index}].teacher", text))

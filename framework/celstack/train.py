@@ -8,10 +8,8 @@ from pathlib import Path
 
 import attrs
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
-from celstack.assembly import Assembly, Stage, Training
+from celstack.assembly import Assembly, Stage
 from celstack.audience import Audience
 from celstack.census import Census
 from celstack.curriculum import schedule
@@ -26,9 +24,8 @@ from celstack.loader import batch_length, shuffled
 from celstack.memory import keep_memory
 from celstack.model import Decomposer
 from celstack.optimizer import build_optimizer, set_rates
-from celstack.reassign import reassign_unused
+from celstack.reassign import reassign_when_due, reassigns
 from celstack.rundir import RunDirectory
-from celstack.scene import Scene
 from celstack.sense import demand_sense
 from celstack.step import take_step
 from celstack.stopping import Stopping
@@ -188,7 +185,6 @@ def _learn(
             continue  # it was finished before the run was resumed
         begin_stage(decomposer, phase.stage)
         keeper.stage = phase.number
-        rates = set_rates(optimizer, training, phase.stage)
         if phase.start == keeper.step:
             keeper.usage.reset()
             keeper.log(begins=phase.title)
@@ -197,8 +193,12 @@ def _learn(
             # Of a batch, this process reads its own share.
             images = to_device(next(batches), device).images
             processes.divide(batch_length(count, training.batch_size, keeper.step))
+            factor = phase.rate_factor(keeper.step)
+            rates = set_rates(optimizer, training, phase.stage, factor)
             # Observers are told when a step is whole: whatever they do then costs none of it.
             with keeper.stepping():
+                if due := health.is_due(keeper.step + 1, phase):
+                    health.remember(decomposer)
                 loss, scene = take_step(
                     decomposer,
                     optimizer,
@@ -211,11 +211,11 @@ def _learn(
                 keeper.count_step(loss, phase.title)
                 keeper.log_usage(scene)
                 findings: list[Finding] = []
-                if health.is_due(keeper.step, phase):
-                    counts = keeper.usage.counts
+                if due:
+                    counts = None if reassigns(training, phase.stage) else keeper.usage.counts
                     findings = health.check(decomposer, scene, counts, phase, keeper.step)
                     keeper.log_findings(findings)
-                again = _reassign(training, phase.stage, keeper, images, scene)
+                again = reassign_when_due(training, phase.stage, keeper, images, scene)
             audience.tell(
                 "celstack_step_finished",
                 step=keeper.step,
@@ -227,7 +227,6 @@ def _learn(
             if findings:
                 audience.tell("celstack_health_checked", step=keeper.step, findings=findings)
             if again:
-                health.forget_sprites(decomposer)
                 audience.tell("celstack_sprites_reassigned", step=keeper.step, sprites=again)
             if keeper.step % training.checkpoint_every == 0 or keeper.step in (1, steps):
                 keeper.save()
@@ -235,29 +234,6 @@ def _learn(
                 if keeper.folder:
                     audience.tell("celstack_checkpoint_saved", step=keeper.step)
             stopping.check()
-
-
-def _reassign(
-    training: Training,
-    stage: Stage,
-    keeper: Keeper,
-    images: Float[Tensor, "B C H W"],
-    scene: Scene,
-) -> list[int]:
-    """Count which sprites were used; when it is time, start those again that nobody uses."""
-    keeper.usage.add(scene.sprite)
-    every = training.reassign_every
-    due = every and keeper.step % every == 0
-    if not due or not stage.reassign or stage.teacher is not None:
-        return []
-    (images,), below = keeper.engine.processes.gather([images]), training.reassign_below
-    again = reassign_unused(
-        keeper.decomposer, keeper.optimizer, keeper.usage, below, (images, scene)
-    )
-    if again:
-        keeper.engine.follow(keeper.decomposer, keeper.optimizer)
-        keeper.log(reassigned=again)
-    return again
 
 
 def begin_stage(decomposer: Decomposer, stage: Stage) -> None:

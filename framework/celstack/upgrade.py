@@ -14,13 +14,20 @@ from celstack.model import Decomposer
 
 
 def upgrade_weights(decomposer: Decomposer, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Let every part convert weights that an earlier version of it has written."""
+    """Let every part convert weights that an earlier version of it has written.
+
+    What is no weight of a part stays as it is: whoever loads it will refuse it.
+    """
     upgraded = dict(weights)
     for place, part in decomposer.named_modules():
         if not isinstance(part, Part):
             continue
         prefix = f"{place}."
-        own = {n.removeprefix(prefix): w for n, w in upgraded.items() if n.startswith(prefix)}
+        own = {
+            name.removeprefix(prefix): weight
+            for name, weight in upgraded.items()
+            if isinstance(name, str) and name.startswith(prefix)
+        }
         converted = part.upgrade_weights(own)
         if converted is not own:
             for name in own:
@@ -40,7 +47,7 @@ def upgrade_moments(
     A state that cannot be understood is returned as it is: whoever loads it will refuse it.
     """
     upgraded = upgrade_weights(decomposer, weights)
-    if upgraded.keys() == weights.keys():
+    if all(upgraded.get(name) is weight for name, weight in weights.items()):
         return state
     try:
         return _converted(decomposer, optimizer, weights, state)
@@ -60,7 +67,7 @@ def _converted(
     groups, number = [], 0
     for group, old in zip(optimizer.param_groups, state["param_groups"], strict=True):
         now = [names[id(p)] for p in group["params"]]
-        before = now if len(now) == len(old["params"]) else _heads(weights, encoders)
+        before = _heads(weights, encoders) if group["name"] == "heads" else now
         known = {
             name: state["state"][index]
             for name, index in zip(before, old["params"], strict=True)
@@ -86,12 +93,19 @@ def _converted_group(
     if not known:
         return {}
     step = max(moment["step"] for moment in known.values())
+    wanted = dict(decomposer.named_parameters())
     parts = {
         kind: upgrade_weights(decomposer, {n: m[kind] for n, m in known.items()})
         for kind in ("exp_avg", "exp_avg_sq")
     }
-    found = [name for name in now if all(name in part for part in parts.values())]
+    # Shapes first: a small file can describe a tensor that no memory could hold.
+    found = [n for n in now if all(_fits(part.get(n), wanted[n]) for part in parts.values())]
     return {
-        name: {"step": step.clone(), **{kind: parts[kind][name] for kind in parts}}
+        # Copies, because transforms that shared a head must not share its moments.
+        name: {"step": step.clone(), **{kind: parts[kind][name].clone() for kind in parts}}
         for name in found
     }
+
+
+def _fits(moment: Any, weight: Tensor) -> bool:
+    return isinstance(moment, Tensor) and moment.shape == weight.shape

@@ -5,8 +5,10 @@
 For every test object that nothing hides, the true angle is read off its mask, which is one of
 240 drawings, and the predicted one off the warp of the layer that covers it best. A square
 looks the same after a quarter of a turn and an ellipse after half of one; so angles are
-multiplied by 4, 2 and 1. Printed is the circular correlation of both: 1 if they differ by a
-constant, about 0 if they have nothing to do with each other.
+multiplied by 4, 2 and 1. Printed is how far both agree: the length of the mean of
+exp(i (predicted - true)), which is 1 if they differ by a constant; if they have nothing to do
+with each other, it is about as large as chance, 1 / sqrt(objects). Rows of few objects say
+nothing.
 """
 
 import math
@@ -38,7 +40,7 @@ def drawings() -> dict[tuple[int, tuple[int, ...], bytes], float]:
     return known
 
 
-def circular_correlation(one: np.ndarray, other: np.ndarray) -> float:
+def agreement(one: np.ndarray, other: np.ndarray) -> float:
     return float(abs(np.exp(1j * (one - other)).mean()))
 
 
@@ -70,12 +72,18 @@ def main() -> None:
             if angle is not None and overlap[layer] > 0.5:
                 key = (NAMES[shape], int(scene.sprite[image, layer]))
                 pairs.setdefault(key, []).append((float(angles[image, layer]), angle))
-    print(f"{'shape':<8} {'sprite':>6} {'objects':>8} {'spread':>7} {'correlation':>12}")
+    titles = f"{'shape':<8} {'sprite':>6} {'objects':>8} {'spread':>7}"
+    print(f"{titles} {'agreement':>10} {'chance':>7}")
+    total = 0.0
     for (shape, sprite), found in sorted(pairs.items()):
         predicted, true = SYMMETRY[shape] * np.array(found).T
         spread = math.degrees(np.std(predicted / SYMMETRY[shape]))
-        correlation = circular_correlation(predicted, true)
-        print(f"{shape:<8} {sprite:>6} {len(found):>8} {spread:>6.0f}° {correlation:>12.3f}")
+        agree, chance = agreement(predicted, true), 1 / math.sqrt(len(found))
+        total += agree * len(found)
+        row = f"{shape:<8} {sprite:>6} {len(found):>8} {spread:>6.0f}°"
+        print(f"{row} {agree:>10.3f} {chance:>7.3f}")
+    objects = sum(map(len, pairs.values()))
+    print(f"all, weighted by objects: {total / max(objects, 1):.3f} of {objects} objects")
 
 
 if __name__ == "__main__":

@@ -34,3 +34,21 @@ def test_phases_keep_their_stages():
     stages = [Stage(steps=1, freeze_sprites=True), Stage(steps=2)]
 
     assert [phase.stage for phase in schedule(stages, 1, 1)] == stages
+
+
+def test_rates_rise_in_a_warmup_and_fall_along_a_cosine():
+    stages = [Stage(steps=3), Stage(steps=9, schedule="cosine", warmup=1)]
+    first, second = schedule(stages, images=8, batch_size=4)
+
+    assert [first.rate_factor(step) for step in range(3)] == [1.0, 1.0, 1.0]
+    assert second.rate_factor(3) == 0.5
+    assert second.rate_factor(4) == 1.0
+    assert second.rate_factor(8) == pytest.approx(0.5)
+    assert second.rate_factor(12) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_a_warmup_alone_ends_at_the_full_rate():
+    (only,) = schedule([Stage(steps=4, warmup=2)], images=8, batch_size=4)
+
+    factors = [only.rate_factor(step) for step in range(4)]
+    assert factors == pytest.approx([1 / 3, 2 / 3, 1.0, 1.0])

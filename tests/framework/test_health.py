@@ -1,15 +1,16 @@
 """Planted faults: each is found by the health check, and a healthy run is not blamed."""
 
+import inspect
 import json
+import re
 
 import pytest
 import torch
 
+from celstack import health
 from celstack.assembly import Assembly, Evaluation, Stage, Training, Transforms
-from celstack.chain import Chain
 from celstack.cli import celstack
 from celstack.findings import MEANINGS, Finding
-from celstack.health import HealthCheck
 from celstack.hookspecs import hookimpl
 from celstack.interfaces.observer import Observer
 from celstack.model import Decomposer
@@ -62,7 +63,7 @@ def often(monkeypatch):
     torch.set_num_threads(before)
 
 
-def network_run(heard, *stages, directory=None, training=None, **changes):
+def network_run(heard, *stages, directory=None, training=None, resume=False, **changes):
     parts = {
         "dataset": PlainDataset(),
         "sprites": Pixels(count=2, size=(4, 4), mask_sigma=2.0, jitter=0.05),
@@ -76,7 +77,7 @@ def network_run(heard, *stages, directory=None, training=None, **changes):
         "stages": list(stages) or [Stage(steps=40)],
         "observers": [heard],
     }
-    return run(Assembly(**{**parts, **changes}), directory)
+    return run(Assembly(**{**parts, **changes}), directory, resume=resume)
 
 
 def test_a_healthy_run_is_not_blamed(heard):
@@ -107,13 +108,6 @@ def test_decay_on_inactive_heads(heard, monkeypatch):
 
 
 def test_heads_that_have_vanished(heard, monkeypatch):
-    prepare = Network.prepare
-
-    def dead(self, outline):
-        prepare(self, outline)
-        self.dying = True
-
-    monkeypatch.setattr(Network, "prepare", dead)
     forward = ChainHeads.forward
 
     def decaying(self, features):
@@ -278,33 +272,79 @@ def test_what_is_not_known_is_told_in_a_line(monkeypatch, capsys, words, told):
     assert capsys.readouterr().err.startswith(f"celstack: {told}")
 
 
-def test_all_kinds_that_are_found_have_a_meaning():
-    import inspect
-
-    from celstack import health
-
+def test_what_can_be_found_is_what_is_explained():
     source = inspect.getsource(health)
-    assert all(f'"{kind}"' in source for kind in MEANINGS)
+
+    assert set(re.findall(r'Finding\("([^"]+)"', source)) == set(MEANINGS)
     assert source.count("Finding(") == source.count('Finding("')
 
 
 def test_a_finding_reads_as_a_sentence():
-    text = str(Finding("unused-sprite", "sprite 3", "of 40 uses"))
+    text = str(Finding("unused-sprite", "sprite 3", "selected 0 of 400 times"))
 
-    assert text == "sprite 3: unused sprite (of 40 uses)"
+    assert text == "sprite 3: unused sprite (selected 0 of 400 times)"
 
 
-def test_what_it_remembers_does_not_grow():
-    model = Decomposer(
-        sprites=PlainPrototype(),
-        compositor=PlainCompositor(),
-        selector=PlainSelector(),
-        layer_transforms=[PlainTransform()],
-        predictor=PlainPredictor(),
+def test_a_resumed_run_finds_what_a_whole_one_does(heard, tmp_path, monkeypatch):
+    """A planted fault: frozen sprites move. The run is stopped between two checks."""
+    monkeypatch.setattr(Decomposer, "sprite_images", lambda self: self.sprites.images())
+
+    class Stop(Observer):
+        @hookimpl
+        def celstack_step_finished(self, step):
+            if step == 15:
+                raise KeyboardInterrupt
+
+    stage = Stage(steps=25, freeze_sprites=True)
+    whole = network_run(heard, stage, directory=tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        network_run(Stop(), stage, directory=tmp_path / "stopped")
+    (folder,) = (tmp_path / "stopped").glob("*/*")
+    network_run(heard, stage, directory=folder, resume=True)
+
+    lines = [checks(folder), checks(whole.folder)]
+    assert [step for step, _ in lines[0]] == [10, 20, 25]
+    assert all(findings for _, findings in lines[0])
+    assert lines[0] == lines[1]
+
+
+def checks(folder):
+    lines = map(json.loads, (folder / "log.jsonl").read_text().splitlines())
+    return [(line["step"], line["health"]) for line in lines if "health" in line]
+
+
+def test_a_layer_that_stays_empty(heard):
+    network_run(
+        heard,
+        Stage(steps=10),
+        compositor=Ordered(layers=2),
+        selector=Greedy(empty_cost=10.0),
     )
-    model.prepare(torch.rand(4, 3, 8, 10))
 
-    check = HealthCheck(model)
+    assert {f.part for _, f in heard.findings if f.kind == "empty-layer"} == {
+        "layer 0",
+        "layer 1",
+    }
 
-    assert set(check.first_size) == {name for name, _ in model.named_parameters()}
-    assert isinstance(model.layer_chain, Chain)
+
+def test_sprites_that_will_be_reassigned_are_not_called_unused(heard, monkeypatch):
+    monkeypatch.setattr("celstack.health.MIN_USES_PER_SPRITE", 1)
+    choose = Greedy.choose
+
+    def only_first(self, *arguments):
+        sprite, background = choose(self, *arguments)
+        return sprite.clamp(max=0), background
+
+    monkeypatch.setattr(Greedy, "choose", only_first)
+
+    network_run(heard, Stage(steps=20))
+    assert "unused-sprite" not in heard.kinds()
+
+    network_run(heard, Stage(steps=20, reassign=False))
+    assert "unused-sprite" in heard.kinds()
+
+
+def test_the_end_of_a_cosine_is_not_called_a_standstill(heard):
+    network_run(heard, Stage(steps=20, schedule="cosine"))
+
+    assert "not-learning" not in heard.kinds()

@@ -4,8 +4,10 @@ import pytest
 import torch
 
 from celstack.assembly import Assembly, Evaluation, Stage, Training, Transforms
+from celstack.checkpoint import read_checkpoint
 from celstack.hookspecs import hookimpl
 from celstack.interfaces.observer import Observer
+from celstack.optimizer import build_optimizer
 from celstack.testing.parts import PlainDataset
 from celstack.train import run
 from celstack_kit.compositors.occlusion import Occlusion
@@ -31,7 +33,7 @@ def one_thread():
 
 
 class Snapshots(Observer):
-    """Keeps weights, gradients and moments after each step."""
+    """Keeps the weights, and which have gradients, after some steps."""
 
     def __init__(self, *steps):
         self.wanted, self.weights, self.gradients = steps, {}, {}
@@ -94,14 +96,26 @@ def test_resting_heads_do_not_change_in_thousands_of_steps():
     assert not any(n.startswith("sprites") for n in moved)
 
 
-def test_heads_that_rest_again_keep_weights_and_moments():
+def test_heads_that_rest_again_keep_weights_and_moments(tmp_path):
     kept = Snapshots(5, 30)
     stages = Stage(steps=5), Stage(steps=25, transforms=PLACING, reassign=False)
 
-    run(make(kept, *stages))
+    trained = run(make(kept, *stages), tmp_path)
 
     assert resting(kept.moved(0, 5))
     assert not resting(kept.moved(5, 30))
+    steps = moment_steps(trained)
+    assert {steps[name] for name in resting(steps)} == {5}
+    assert {steps[name] for name in steps if name.startswith("predictor.encoder")} == {30}
+
+
+def moment_steps(trained):
+    """Say how often the optimizer has moved each parameter, by its name."""
+    state = read_checkpoint(trained.folder / "checkpoint.pt")["optimizer"]
+    optimizer = build_optimizer(trained.decomposer, Training())
+    names = {id(p): name for name, p in trained.decomposer.named_parameters()}
+    order = [names[id(p)] for group in optimizer.param_groups for p in group["params"]]
+    return {order[number]: int(known["step"]) for number, known in state["state"].items()}
 
 
 def test_a_transform_that_joins_late_learns_from_its_first_step_on():
@@ -128,16 +142,26 @@ def test_a_teacher_leaves_resting_heads_and_prototypes_alone():
 
 
 def test_a_run_that_is_resumed_leaves_them_alone(tmp_path):
+    """It was stopped after sprites, and their resting heads, had been reassigned."""
+
     class Stop(Observer):
+        reassigned = False
+
+        @hookimpl
+        def celstack_sprites_reassigned(self):
+            self.reassigned = True
+
         @hookimpl
         def celstack_step_finished(self, step):
-            if step == 6:
+            if step == 9:
+                assert self.reassigned
                 raise KeyboardInterrupt
 
     whole, again = Snapshots(12), Snapshots(12)
     stage = Stage(steps=12, transforms=PLACING)
-    run(make(whole, stage))
-    assembly = make(Stop(), stage)
+    often = Training(batch_size=4, reassign_every=7, reassign_below=1.0)
+    run(make(whole, stage, training=often))
+    assembly = make(Stop(), stage, training=often)
     with pytest.raises(KeyboardInterrupt):
         run(assembly, tmp_path)
     (folder,) = tmp_path.glob("*/*")

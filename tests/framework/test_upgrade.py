@@ -7,10 +7,16 @@ from pathlib import Path
 import pytest
 import torch
 
+from celstack.assembly import Training
 from celstack.checkpoint import read_checkpoint
 from celstack.cli import celstack, run_recipe
+from celstack.errors import CelstackError
 from celstack.evaluate import score
 from celstack.openrun import open_run
+from celstack.optimizer import build_optimizer
+from celstack.testing.model import PlainSelector, plain_decomposer
+from celstack.testing.parts import PlainPredictor
+from celstack.upgrade import upgrade_moments
 
 RUNS = Path(__file__).parent.parent / "runs"
 
@@ -66,4 +72,78 @@ def test_a_stopped_run_goes_on_with_its_moments(stopped, monkeypatch, capsys):
 def test_its_page_can_be_written_again(finished, monkeypatch, capsys):
     call(monkeypatch, celstack, "report", finished)
 
-    assert "The health check found nothing" in (finished / "report.html").read_text()
+    page = (finished / "report.html").read_text()
+    assert "What was learned" in page
+    # Nothing is claimed of a run that was never checked.
+    assert "<h3>Health</h3>" not in page
+
+
+def test_one_that_goes_on_says_that_it_is_not_to_the_last_bit(stopped, monkeypatch, capsys):
+    call(monkeypatch, run_recipe, "--resume", stopped, "--quiet")
+
+    said = "checkpoint.pt: was made by an earlier version and is converted: the run goes on"
+    assert said in capsys.readouterr().err
+
+
+LAST = "predictor.layer_heads.weights.2"
+
+
+@pytest.mark.parametrize(
+    ("name", "weight"),
+    [
+        (7, torch.zeros(2)),
+        ("predictor.layer_heads.weights.x", torch.zeros(2)),
+        (LAST, torch.zeros(())),
+        (LAST, torch.zeros(9)),
+        (LAST, torch.zeros(1, 9, 9)),
+        ("predictor.layer_heads.weights.1", torch.zeros(1).expand(10**13)),
+    ],
+)
+def test_a_damaged_checkpoint_is_refused_in_a_line(finished, name, weight):
+    state = torch.load(finished / "checkpoint.pt", weights_only=True)
+    state["model"][name] = weight
+    torch.save(state, finished / "checkpoint.pt")
+
+    with pytest.raises(CelstackError) as refused:
+        open_run(finished)
+
+    (line,) = str(refused.value).splitlines()
+    assert "checkpoint.pt does not fit the recipe" in line
+    assert len(line) < 500
+
+
+def test_damaged_moments_are_refused_in_a_line(stopped, monkeypatch, capsys):
+    state = torch.load(stopped / "checkpoint.pt", weights_only=True)
+    for moment in state["optimizer"]["state"].values():
+        moment["exp_avg"] = torch.zeros(1).expand(10**13)
+    torch.save(state, stopped / "checkpoint.pt")
+    monkeypatch.setattr("sys.argv", ["run-recipe", "--resume", str(stopped), "--quiet"])
+
+    with pytest.raises(SystemExit) as ended:
+        run_recipe()
+
+    assert ended.value.code == 2
+    assert "checkpoint.pt does not fit the recipe" in capsys.readouterr().err
+
+
+def test_weights_that_keep_their_names_take_their_moments_along():
+    class Flipped(PlainPredictor):
+        def upgrade_weights(self, weights):
+            return {name: weight.flip(-1) for name, weight in weights.items()}
+
+    decomposer = plain_decomposer(PlainSelector())
+    decomposer.predictor = Flipped()
+    decomposer.prepare(torch.rand(4, 3, 8, 10))
+    optimizer = build_optimizer(decomposer, Training())
+    for parameter in decomposer.parameters():
+        parameter.grad = torch.rand_like(parameter)
+    optimizer.step()
+    state = optimizer.state_dict()
+
+    upgraded = upgrade_moments(decomposer, optimizer, decomposer.state_dict(), state)
+
+    numbers = state["param_groups"][-1]["params"]
+    for number in numbers:
+        before, after = state["state"][number], upgraded["state"][number]
+        assert torch.equal(after["exp_avg"], before["exp_avg"].flip(-1))
+    assert torch.equal(upgraded["state"][0]["exp_avg"], state["state"][0]["exp_avg"])

@@ -36,7 +36,10 @@ def main(arguments: argparse.Namespace) -> None:
     from celstack.resolve import resolve
 
     catalog = Catalog()
-    resolved = resolve(read_recipe(str(folder / "resolved.toml")), catalog)
+    recipe = read_recipe(str(folder / "resolved.toml"))
+    # Runs of 0.1.0 do not say, and go on as they began.
+    recipe.table.setdefault("training", {}).setdefault("decay", "coupled")
+    resolved = resolve(recipe, catalog)
     spread(arguments)
     device, quiet, timeout = arguments.device, arguments.quiet, arguments.timeout
     tell(*go_on(resolved, catalog, folder, device, quiet, timeout), quiet)

@@ -60,6 +60,8 @@ class History(NamedTuple):
     reassigned: list[int]
     """After which steps sprites started again."""
     usage: list[Share]
+    checked: int | None
+    """The last step after which there was a health check."""
     health: list[HealthLine]
     seconds: float | None
     """How long training took, pauses left out; None where the log does not tell."""
@@ -73,6 +75,7 @@ def read_history(log: Path) -> History:
     counts: list[tuple[int, list[int]]] = []
     times: list[float] = []
     health: dict[tuple[str, str], HealthLine] = {}
+    checked: int | None = None
     for line in _lines(log):
         step = line["step"]
         if _is_number(line.get("loss")):
@@ -83,6 +86,8 @@ def read_history(log: Path) -> History:
             reassigned.append(step)
         if isinstance(line.get("usage"), list) and all(map(_is_number, line["usage"])):
             counts.append((step, line["usage"]))
+        if isinstance(line.get("health"), list):
+            checked = step
         for finding in _findings(line.get("health")):
             key = (finding.kind, finding.part)
             first = health[key].first if key in health else step
@@ -98,6 +103,7 @@ def read_history(log: Path) -> History:
         stages=stages,
         reassigned=reassigned,
         usage=[_share(part) for part in _parts(counts, USAGE_BINS)],
+        checked=checked,
         health=[*health.values()],
         seconds=_duration(times),
     )

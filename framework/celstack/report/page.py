@@ -96,6 +96,7 @@ def make_page(
         images=census.images if census else 0,
         split=assembly.evaluation.split,
         charts=_charts(history, names),
+        checked=history.checked,
         health=[
             {**line._asdict(), "meaning": MEANINGS.get(line.kind)} for line in history.health
         ],

@@ -53,13 +53,13 @@ class Progress(Observer):
         self.sprites = sprites
         self.console = Console(stderr=True)
         self.title = ""
-        self.findings: set[tuple[str, str]] = set()
 
     @hookimpl
     def celstack_run_started(self, decomposer: Decomposer, steps: int, step: int) -> None:
         """Open the bar, at the step after which a run goes on."""
         self.decomposer, self.steps, self.first = decomposer, steps, step
         self.began, self.images = time.monotonic(), 0
+        self.findings: set[tuple[str, str]] = set()
         self.bar_due = self.sprites_due = self.began
         # Not is_terminal: some terminals cannot move their cursor.
         self.plain = not self.console.is_interactive
@@ -109,12 +109,16 @@ class Progress(Observer):
 
     @hookimpl
     def celstack_health_checked(self, step: int, findings: Sequence[Finding]) -> None:
-        """Print what the health check finds, each finding once."""
-        new = {(f.kind, f.part): f for f in findings}
-        for finding in (f for key, f in new.items() if key not in self.findings):
-            text = f"step {step}: health: {finding} (celstack show health)"
+        """Print what the health check finds: a line for each kind, and each finding once."""
+        kinds: dict[str, list[Finding]] = {}
+        for finding in findings:
+            if (finding.kind, finding.part) not in self.findings:
+                self.findings.add((finding.kind, finding.part))
+                kinds.setdefault(finding.kind, []).append(finding)
+        for kind, new in kinds.items():
+            more = f", and {len(new) - 1} more" if len(new) > 1 else ""
+            text = f"step {step}: health: {new[0]}{more}; see 'celstack show health {kind}'"
             self.bar.print(text, markup=False, highlight=False, soft_wrap=True)
-        self.findings |= new.keys()
 
     @hookimpl
     def celstack_sprites_reassigned(self, step: int, sprites: list[int]) -> None:

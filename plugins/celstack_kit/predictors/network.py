@@ -103,15 +103,27 @@ class ChainHeads(nn.Module):
         return torch.cat(parts, dim=-1)
 
     def divide(self, name: str, weight: Tensor) -> dict[str, Tensor]:
-        """Divide one weight of a head for all transforms: hidden layers are copied."""
-        sizes = [heads.outputs for heads in self.heads if isinstance(heads, Heads)]
-        last = int(name.rpartition(".")[2]) == DEPTH - 1
-        axis = -2 if name.startswith("weights.") else -1
-        if last and weight.shape[axis] != sum(sizes):
+        """Divide a weight of one head for all transforms; hidden layers serve each of them.
+
+        What does not have the shape of such a weight is returned as it is.
+        """
+        kind, _, depth = name.partition(".")
+        heads = [head for head in self.heads if isinstance(head, Heads)]
+        owners = {n: getattr(head, kind) for n, head in enumerate(heads) if head.weights}
+        if weight.layout != torch.strided or depth not in map(str, range(DEPTH)) or not owners:
             return {name: weight}
-        shares = weight.split(sizes, axis) if last else [weight] * len(sizes)
-        pairs = zip(sizes, shares, strict=True)
-        return {f"heads.{n}.{name}": w.clone() for n, (size, w) in enumerate(pairs) if size}
+        wanted = {n: own[int(depth)] for n, own in owners.items()}
+        axis = -2 if kind == "weights" else -1
+        if int(depth) == DEPTH - 1:
+            sizes = [own.shape[axis] for own in wanted.values()]
+            whole = (*weight.shape[:axis], sum(sizes), *weight.shape[weight.ndim + axis + 1 :])
+            shares = weight.split(sizes, axis) if tuple(weight.shape) == whole else ()
+        else:
+            shares = (weight,) * len(wanted)
+        if [w.shape for w in wanted.values()] != [share.shape for share in shares]:
+            return {name: weight}
+        pairs = zip(wanted, shares, strict=True)
+        return {f"heads.{n}.{name}": share for n, share in pairs}
 
 
 class Heads(nn.Module):

@@ -36,10 +36,9 @@ def refusal(make):
 def little(monkeypatch):
     """Let images be generated that are small enough to wait for."""
     pytest.importorskip("mitsuba")
-    monkeypatch.setattr(clevr6, "SIDE", 24)
-    monkeypatch.setattr(Clevr6, "image_shape", (3, 24, 24))
     monkeypatch.setattr(clevr_chunks, "CHUNK", 2)
-    return lambda **options: Clevr6(**{"count": 5, "test_count": 1, "samples": 4} | options)
+    small = {"side": 24, "count": 5, "test_count": 1, "samples": 4}
+    return lambda **options: Clevr6(**small | options)
 
 
 def test_generated_images_keep_the_promises_of_a_dataset(little):

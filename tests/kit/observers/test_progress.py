@@ -134,16 +134,19 @@ def test_a_run_that_is_stopped_says_so(capsys, tell):
     assert capsys.readouterr().err.splitlines()[-1] == "step 2: stopped: interrupted"
 
 
-def test_a_finding_of_the_health_check_is_a_line_once(capsys, tell):
+def test_a_kind_of_finding_is_a_line_once(capsys, tell):
     tell(observer := Progress())
-    finding = Finding("unused-sprite", "sprite [1]", "of 40 uses")
+    findings = [
+        Finding("unused-sprite", f"sprite [{k}]", "selected 0 of 40 times") for k in (1, 2)
+    ]
     capsys.readouterr()
 
     for step in (500, 1000):
-        observer.celstack_health_checked(step, [finding])
+        observer.celstack_health_checked(step, findings)
 
-    told = "step 500: health: sprite [1]: unused sprite (of 40 uses) (celstack show health)\n"
-    assert capsys.readouterr().err == told
+    told = "step 500: health: sprite [1]: unused sprite (selected 0 of 40 times), and 1 more"
+    hint = "see 'celstack show health unused-sprite'"
+    assert capsys.readouterr().err == f"{told}; {hint}\n"
 
 
 def test_no_scores_are_no_line(capsys):
