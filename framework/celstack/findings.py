@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import attrs
+from typing import NamedTuple
 
 MEANINGS = {
     "vanished-weights": (
@@ -56,8 +56,7 @@ MEANINGS = {
 """What the health check can find, and what each finding means."""
 
 
-@attrs.frozen
-class Finding:
+class Finding(NamedTuple):
     """Something that is not as it should be: its kind, which part it is, and a number."""
 
     kind: str

@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import attrs
 import torch
 
 from celstack.checkpoint import check_onward, pack, read_checkpoint, unpack
@@ -129,7 +128,7 @@ class Keeper:
 
     def log_findings(self, findings: Sequence[Finding]) -> None:
         """Log what the health check found: an empty list where all is well."""
-        self.log(health=[attrs.asdict(finding) for finding in findings])
+        self.log(health=[finding._asdict() for finding in findings])
 
     def save(self) -> None:
         """Write a checkpoint; weights that are not numbers must not replace good ones."""

@@ -72,7 +72,7 @@ class Letters(Drawn):
     def draw(self, random: np.random.Generator) -> Image.Image:
         size = OVERSAMPLED * self.side
         image = Image.new("RGB", (size, size))
-        angle, scale = random.uniform(-math.pi / 6, math.pi / 6), random.uniform(0.85, 1.15)
+        angle, scale = math.radians(random.uniform(-24, 24)), random.uniform(0.85, 1.15)
         centre = random.uniform(-0.35, 0.35, 2)
         hue = colorsys.hsv_to_rgb(random.uniform(), 1.0, 1.0)
         turn = np.array(
@@ -220,9 +220,9 @@ def gtsrb8(seed: int) -> Assembly:
         sprites=Pixels(count=8, size=(28, 28), mask_sigma=5.0, jitter=0.02),
         backgrounds=Pixels(count=1, start="mean"),
         stages=[
-            Stage(steps=500, transforms=["color"]),
-            Stage(steps=600, transforms=["color", "projective"]),
-            Stage(steps=400),
+            Stage(steps=300, transforms=["color"]),
+            Stage(steps=500, transforms=["color", "projective"]),
+            Stage(steps=700),
         ],
         evaluation=Evaluation(split="train", images=10_650),
         metrics=[Mse(), Accuracy()],
@@ -302,7 +302,7 @@ WORLDS = {
         7.55,
     ),
     "gtsrb8": World(
-        "GTSRB-8; projective joins at 500, tps at 1100",
+        "GTSRB-8; projective joins at 300, tps at 800",
         gtsrb8,
         (300, 600, 1000, 1500),
         (29.3, 18.4, 14.7, 11.6),

@@ -71,7 +71,7 @@ class Clevr6(Scenes):
         | tuple[
             Annotated[int, Interval(ge=1, le=10)], Annotated[int, Interval(ge=1, le=10)]
         ] = (3, 6),
-        side: Annotated[int, Ge(16)] = PAPER_SIDE,
+        side: Annotated[int, Ge(16)] = 128,
         samples: Annotated[int, Ge(1)] = 64,
         seed: Annotated[int, Ge(0)] = 0,
         source: Literal["generated", "records", "folder"] = "generated",
