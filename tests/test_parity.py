@@ -9,8 +9,12 @@ import pytest
 from worlds import WORLDS
 
 ROOT = Path(__file__).parent
-MARGIN = 1.15
-"""One seed may be so much worse than the mean of the authors' seeds: these differ by more."""
+MARGIN = 1.25
+"""One seed may be so much worse than the mean of the authors' two: these differ by more.
+
+With the faults of 0.1.0 the letter's loss is four times the authors', and that of the signs
+jumps when a transform joins.
+"""
 PROGRAM = """
 import json, sys
 sys.path[:0] = sys.argv[2:]
@@ -38,6 +42,5 @@ def test_the_loss_is_at_most_the_authors(name):
     along, scores = learn(name)
 
     assert scores["end"] <= MARGIN * world.authors_end
-    assert along[-1] <= MARGIN * world.authors[-1]
     # Transforms join in between, and none of them throws the model back.
     assert along == sorted(along, reverse=True)

@@ -72,7 +72,7 @@ class Letters(Drawn):
     def draw(self, random: np.random.Generator) -> Image.Image:
         size = OVERSAMPLED * self.side
         image = Image.new("RGB", (size, size))
-        angle, scale = math.radians(random.uniform(-24, 24)), random.uniform(0.85, 1.15)
+        angle, scale = random.uniform(-math.pi / 6, math.pi / 6), random.uniform(0.85, 1.15)
         centre = random.uniform(-0.35, 0.35, 2)
         hue = colorsys.hsv_to_rgb(random.uniform(), 1.0, 1.0)
         turn = np.array(
