@@ -16,7 +16,7 @@ from celstack.scene import EMPTY, Scene
 
 CHECK_EVERY_STEPS = 500
 SETTLING_STEPS = 200
-"""A stage is given so many steps before predictions must differ between images."""
+"""A stage is given so many steps before gradients and differences must be there."""
 VANISHED_RATIO = 1e-2
 EXPLODED_RATIO = 1e3
 """Weights below, and above, so many times their first root mean square are not healthy."""
@@ -68,9 +68,9 @@ class HealthCheck:
 
         ``usage`` counts how often sprites were used; None where unused ones are reassigned.
         """
-        findings = [*self._weights(decomposer), *_gradients(decomposer)]
-        findings += self._changes(decomposer, phase, step)
         settled = step - phase.start >= SETTLING_STEPS
+        findings = [*self._weights(decomposer), *_gradients(decomposer, settled)]
+        findings += self._changes(decomposer, phase, step)
         if settled and phase.stage.teacher is None:
             findings += _constant_transforms(decomposer, scene)
         if not decomposer.sprites_frozen:
@@ -117,12 +117,13 @@ class HealthCheck:
                     yield Finding("not-learning", name, size)
 
 
-def _gradients(decomposer: Decomposer) -> Iterator[Finding]:
+def _gradients(decomposer: Decomposer, settled: bool) -> Iterator[Finding]:
+    """Find gradients that explode; and, once last layers have left zero, those that vanish."""
     for name, weight in decomposer.named_parameters():
         if weight.grad is None or not weight.numel():
             continue
         size = _size(weight.grad)
-        if size == 0.0:
+        if size == 0.0 and settled:
             yield Finding("zero-gradient", name, f"weights {_size(weight):.1e}")
         elif not size < MAX_GRADIENT:
             yield Finding("exploding-gradient", name, f"{size:.1e}")
