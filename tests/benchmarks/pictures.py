@@ -2,7 +2,7 @@
 
     python tests/benchmarks/pictures.py RUN FILE.png [--sprites-only]
 
-The first row has the sprites on grey, their size doubled or more; below are examples as in
+The first rows have the sprites on grey, enlarged; below are examples as in
 ``examples.png`` of a run. With ``--sprites-only`` no image of the dataset is shown.
 """
 
@@ -17,26 +17,27 @@ from celstack.pictures import draw_examples, draw_sprites
 
 GREY = (128, 128, 128)
 GAP = 4
-WIDTH = 1000
+WIDTH, PER_ROW = 1000, 10
 
 
-def row(pictures: list[Image.Image]) -> Image.Image:
-    factor = max(2, WIDTH // 10 // pictures[0].width)
-    large = [p.resize((factor * p.width, factor * p.height), 0) for p in pictures]
-    width = sum(p.width + GAP for p in large) + GAP
-    strip = Image.new("RGB", (width, large[0].height + 2 * GAP), GREY)
-    left = GAP
-    for picture in large:
-        strip.paste(picture, (left, GAP), picture)
-        left += picture.width + GAP
-    return strip
+def sheet(pictures: list[Image.Image]) -> Image.Image:
+    """Lay sprites out in rows of ten."""
+    factor = max(2, WIDTH // PER_ROW // pictures[0].width)
+    wide, tall = (factor * side + GAP for side in pictures[0].size)
+    columns, rows = min(PER_ROW, len(pictures)), -(-len(pictures) // PER_ROW)
+    whole = Image.new("RGB", (columns * wide + GAP, rows * tall + GAP), GREY)
+    for number, picture in enumerate(pictures):
+        large = picture.resize((wide - GAP, tall - GAP), Image.Resampling.NEAREST)
+        place = (number % PER_ROW * wide + GAP, number // PER_ROW * tall + GAP)
+        whole.paste(large, place, large)
+    return whole
 
 
 def main() -> None:
     folder, target, *options = sys.argv[1:]
     torch.set_num_threads(1)
     opened = open_run(Path(folder))
-    sprites = row(draw_sprites(opened.decomposer))
+    sprites = sheet(draw_sprites(opened.decomposer))
     if options == ["--sprites-only"]:
         sprites.save(target, optimize=True)
         return
