@@ -9,12 +9,12 @@ import pytest
 import torch
 
 import celstack
-from celstack.assemble import assemble
-from celstack.catalog import Catalog
-from celstack.commands import sweep
-from celstack.recipe import read_recipe
-from celstack.resolve import resolve
-from celstack.sweep.plan import make_plan
+from celstack.cli.commands import sweep
+from celstack.recipe.build import assemble
+from celstack.recipe.load import read_recipe
+from celstack.recipe.resolve import resolve
+from celstack.registry.catalog import Catalog
+from celstack.runs.sweep.plan import make_plan
 
 README_FILE = Path(__file__).parent.parent / "README.md"
 README = README_FILE.read_text()

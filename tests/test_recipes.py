@@ -10,10 +10,10 @@ import pytest
 import torch
 
 import celstack
-from celstack.assemble import assemble
-from celstack.catalog import Catalog
-from celstack.recipe import read_recipe
-from celstack.resolve import resolve
+from celstack.recipe.build import assemble
+from celstack.recipe.load import read_recipe
+from celstack.recipe.resolve import resolve
+from celstack.registry.catalog import Catalog
 
 ROOT = Path(__file__).parent.parent
 RECIPES = sorted(path.relative_to(ROOT / "recipes") for path in ROOT.glob("recipes/**/*.toml"))

@@ -125,8 +125,8 @@ def test_a_word_in_a_recipe_only_ever_names_a_plugin_that_is_installed():
     ["os.system", "celstack_kit.datasets.svhn", "../plugin", "builtins:eval", "a/b", "\0"],
 )
 def test_a_name_that_is_a_path_or_a_module_is_no_plugin(use):
-    from celstack.catalog import Catalog
     from celstack.errors import CelstackError
+    from celstack.registry.catalog import Catalog
 
     with pytest.raises(CelstackError, match="no dataset is called"):
         Catalog().find("dataset", use)

@@ -90,7 +90,7 @@ def test_a_strangers_observer_hears_the_whole_run(acme_run):
 def test_a_strangers_parts_keep_their_promises(acme, tmp_path):
     code = (
         "from celstack.testing import check_dataset, check_observer, check_transform\n"
-        "from celstack.catalog import Catalog\n"
+        "from celstack.registry.catalog import Catalog\n"
         "load = Catalog().load\n"
         "check_transform(load('transform', 'acme_contrast')())\n"
         "check_dataset(load('dataset', 'acme_stripes')(images=9))\n"
@@ -168,11 +168,11 @@ def test_a_check_that_finds_something_ends_with_exit_code_2(checked):
 
 MEANINGS = """
 import json
-from celstack.assemble import assemble
-from celstack.catalog import Catalog
+from celstack.recipe.build import assemble
+from celstack.registry.catalog import Catalog
 from celstack.errors import RecipeError
-from celstack.recipe import bundled_names, read_recipe
-from celstack.resolve import resolve
+from celstack.recipe.load import bundled_names, read_recipe
+from celstack.recipe.resolve import resolve
 
 catalog = Catalog()
 

@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING, Any
 from celstack.errors import CelstackError
 
 if TYPE_CHECKING:
-    from celstack.assembly import Assembly, Evaluation, Stage, Training, Transforms
-    from celstack.browsercode import BrowserCode
-    from celstack.candidates import Candidates
-    from celstack.decompose import read_images
-    from celstack.evaluate import score
+    from celstack.export.decompose import read_images
+    from celstack.export.scene_json import read_scene, write_scene
     from celstack.hookspecs import hookimpl
-    from celstack.interfaces.candidate_selector import CandidateSelector
+    from celstack.interfaces.browser_code import BrowserCode
     from celstack.interfaces.compositor import Compositor
     from celstack.interfaces.dataset import Batch, Dataset, Source
     from celstack.interfaces.encoder import Encoder
@@ -29,52 +26,55 @@ if TYPE_CHECKING:
     from celstack.interfaces.prototype import Prototype
     from celstack.interfaces.selector import Selector
     from celstack.interfaces.transform import Transform, Warp
-    from celstack.model import Decomposer
-    from celstack.openrun import OpenRun, open_run
-    from celstack.rundir import RunDirectory
+    from celstack.model.candidate_selector import CandidateSelector
+    from celstack.model.candidates import Candidates
+    from celstack.model.decomposer import Decomposer
+    from celstack.recipe.assembly import Assembly, Evaluation, Stage, Training, Transforms
+    from celstack.runs.directory import RunDirectory
+    from celstack.runs.open import OpenRun, open_run
     from celstack.scene import EMPTY, Rendering, Scene
-    from celstack.scenefile import read_scene, write_scene
-    from celstack.train import Trained, run
+    from celstack.training.evaluate import score
+    from celstack.training.loop import Trained, run
 
 # Public names are imported when they are first used, because most of them bring torch in.
 _HOME = {
-    "Assembly": "assembly",
+    "Assembly": "recipe.assembly",
     "Batch": "interfaces.dataset",
-    "BrowserCode": "browsercode",
-    "CandidateSelector": "interfaces.candidate_selector",
-    "Candidates": "candidates",
+    "BrowserCode": "interfaces.browser_code",
+    "CandidateSelector": "model.candidate_selector",
+    "Candidates": "model.candidates",
     "Compositor": "interfaces.compositor",
     "Dataset": "interfaces.dataset",
-    "Decomposer": "model",
+    "Decomposer": "model.decomposer",
     "EMPTY": "scene",
     "Encoder": "interfaces.encoder",
-    "Evaluation": "assembly",
+    "Evaluation": "recipe.assembly",
     "Metric": "interfaces.metric",
     "Observer": "interfaces.observer",
-    "OpenRun": "openrun",
+    "OpenRun": "runs.open",
     "ActiveTransforms": "interfaces.predictor",
     "Outline": "interfaces.predictor",
     "Prediction": "interfaces.predictor",
     "Predictor": "interfaces.predictor",
     "Prototype": "interfaces.prototype",
     "Rendering": "scene",
-    "RunDirectory": "rundir",
+    "RunDirectory": "runs.directory",
     "Scene": "scene",
     "Selector": "interfaces.selector",
     "Source": "interfaces.dataset",
-    "Stage": "assembly",
-    "Trained": "train",
-    "Training": "assembly",
+    "Stage": "recipe.assembly",
+    "Trained": "training.loop",
+    "Training": "recipe.assembly",
     "Transform": "interfaces.transform",
-    "Transforms": "assembly",
+    "Transforms": "recipe.assembly",
     "Warp": "interfaces.transform",
     "hookimpl": "hookspecs",
-    "open_run": "openrun",
-    "read_images": "decompose",
-    "read_scene": "scenefile",
-    "run": "train",
-    "score": "evaluate",
-    "write_scene": "scenefile",
+    "open_run": "runs.open",
+    "read_images": "export.decompose",
+    "read_scene": "export.scene_json",
+    "run": "training.loop",
+    "score": "training.evaluate",
+    "write_scene": "export.scene_json",
 }
 
 __all__ = [

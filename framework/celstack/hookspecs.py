@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from celstack.assembly import Assembly
-    from celstack.curriculum import Phase
-    from celstack.findings import Finding
     from celstack.interfaces.compositor import Compositor
     from celstack.interfaces.dataset import Dataset
     from celstack.interfaces.encoder import Encoder
@@ -28,8 +25,11 @@ if TYPE_CHECKING:
     from celstack.interfaces.prototype import Prototype
     from celstack.interfaces.selector import Selector
     from celstack.interfaces.transform import Transform
-    from celstack.model import Decomposer
-    from celstack.objective import Loss
+    from celstack.model.decomposer import Decomposer
+    from celstack.model.objective import Loss
+    from celstack.recipe.assembly import Assembly
+    from celstack.recipe.schedule import Phase
+    from celstack.runs.findings import Finding
     from celstack.scene import Scene
 
 PROJECT = "celstack"
@@ -147,5 +147,5 @@ def celstack_run_finished(folder: Path | None, scores: Mapping[str, float]) -> N
 def celstack_run_stopped(step: int, reason: str) -> None:
     """Hear that the run ends before its last step, and why.
 
-    A user who was heard twice, ``celstack.interruption.AT_ONCE``, waits for nothing.
+    A user who was heard twice, ``celstack.signals.AT_ONCE``, waits for nothing.
     """

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from celstack.openrun import open_run
+from celstack.runs.open import open_run
 from celstack_kit.datasets.dsprites import NAMES, TURNS, Drawn
 
 SYMMETRY = {"square": 4, "ellipse": 2, "heart": 1}

@@ -15,8 +15,10 @@ import curve
 from jaxtyping import Float
 from torch import Tensor
 
-from celstack import candidates, model, sight
-from celstack.sampling import sees
+from celstack.geometry.sampling import sees
+from celstack.model import candidates
+from celstack.model import decomposer as model
+from celstack.model import sprite_warp as sight
 
 
 @attrs.frozen(eq=False)

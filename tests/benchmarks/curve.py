@@ -18,13 +18,13 @@ from pathlib import Path
 import attrs
 
 from celstack import Observer, hookimpl
-from celstack.assemble import assemble
-from celstack.catalog import Catalog
-from celstack.evaluate import score
-from celstack.recipe import read_recipe
-from celstack.resolve import resolve
-from celstack.rundir import RunDirectory
-from celstack.train import run
+from celstack.recipe.build import assemble
+from celstack.recipe.load import read_recipe
+from celstack.recipe.resolve import resolve
+from celstack.registry.catalog import Catalog
+from celstack.runs.directory import RunDirectory
+from celstack.training.evaluate import score
+from celstack.training.loop import run
 
 
 class Curve(Observer):

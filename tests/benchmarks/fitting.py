@@ -17,13 +17,13 @@ from statistics import median
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from celstack.assemble import assemble
-from celstack.catalog import Catalog
 from celstack.memory import keep_memory
-from celstack.optimizer import build_optimizer
-from celstack.recipe import read_recipe
-from celstack.resolve import resolve
-from celstack.train import start
+from celstack.recipe.build import assemble
+from celstack.recipe.load import read_recipe
+from celstack.recipe.resolve import resolve
+from celstack.registry.catalog import Catalog
+from celstack.training.loop import start
+from celstack.training.optimizer import build_optimizer
 from celstack_kit.encoders.resnet32 import Resnet32
 
 RECIPES = ("gtsrb8.toml", "weizmann_horse.toml", "svhn.toml")

@@ -19,17 +19,17 @@ import numpy as np
 import torch
 from PIL import Image
 
-from celstack.assemble import assemble
-from celstack.assembly import Assembly
-from celstack.catalog import Catalog
+from celstack.data.loader import shuffled
 from celstack.errors import CelstackError
-from celstack.loader import shuffled
 from celstack.memory import keep_memory
-from celstack.optimizer import build_optimizer
-from celstack.recipe import bundled_names, read_recipe
-from celstack.resolve import resolve
-from celstack.step import take_step
-from celstack.train import begin_stage, start
+from celstack.recipe.assembly import Assembly
+from celstack.recipe.build import assemble
+from celstack.recipe.load import bundled_names, read_recipe
+from celstack.recipe.resolve import resolve
+from celstack.registry.catalog import Catalog
+from celstack.training.loop import begin_stage, start
+from celstack.training.optimizer import build_optimizer
+from celstack.training.step import take_step
 
 ROUNDS = 3
 FEWER = {"paper/clevr6.toml": ["dataset.count=64", "dataset.test_count=1"]}

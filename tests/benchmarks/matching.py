@@ -14,10 +14,10 @@ from statistics import median
 
 import torch
 
-from celstack.assembly import Training
-from celstack.model import Decomposer
-from celstack.optimizer import build_optimizer
-from celstack.step import take_step
+from celstack.model.decomposer import Decomposer
+from celstack.recipe.assembly import Training
+from celstack.training.optimizer import build_optimizer
+from celstack.training.step import take_step
 from celstack_kit.compositors.ordered import Ordered
 from celstack_kit.datasets.tetrominoes import Tetrominoes
 from celstack_kit.encoders.resnet32 import Resnet32

@@ -12,8 +12,8 @@ from pathlib import Path
 import torch
 from PIL import Image
 
-from celstack.openrun import open_run
-from celstack.pictures import draw_examples, draw_sprites
+from celstack.evaluation.visualize import draw_examples, draw_sprites
+from celstack.runs.open import open_run
 
 GREY = (128, 128, 128)
 GAP = 4

@@ -13,10 +13,10 @@ import attrs
 import torch
 
 from celstack import Batch, Dataset, run
-from celstack.assemble import assemble
-from celstack.catalog import Catalog
-from celstack.recipe import read_recipe
-from celstack.resolve import resolve
+from celstack.recipe.build import assemble
+from celstack.recipe.load import read_recipe
+from celstack.recipe.resolve import resolve
+from celstack.registry.catalog import Catalog
 
 SIZES = ("dataset.size", "sprites.size", "sprites.mask_sigma", "selector.window")
 

@@ -17,12 +17,12 @@ from statistics import median
 import torch
 from step import MODELS, STILL, ready
 
-from celstack.engine import Engine
-from celstack.joining import join
-from celstack.launch import variables
 from celstack.memory import keep_memory
-from celstack.optimizer import build_optimizer
-from celstack.step import take_step
+from celstack.training.distributed.engine import Engine
+from celstack.training.distributed.launcher import variables
+from celstack.training.distributed.setup import join
+from celstack.training.optimizer import build_optimizer
+from celstack.training.step import take_step
 
 STEPS = 8
 WAYS = {"1 x 1": (1, 1), "1 x 2": (1, 2), "2 x 1": (2, 1)}

@@ -23,15 +23,15 @@ import numpy as np
 import torch
 
 from celstack import Observer, hookimpl
-from celstack.assemble import assemble
-from celstack.catalog import Catalog
-from celstack.evaluate import score
-from celstack.openrun import open_run
-from celstack.recipe import read_recipe
-from celstack.report.page import make_page
-from celstack.resolve import resolve
-from celstack.rundir import RunDirectory
-from celstack.train import run
+from celstack.recipe.build import assemble
+from celstack.recipe.load import read_recipe
+from celstack.recipe.resolve import resolve
+from celstack.registry.catalog import Catalog
+from celstack.report.run_page import make_page
+from celstack.runs.directory import RunDirectory
+from celstack.runs.open import open_run
+from celstack.training.evaluate import score
+from celstack.training.loop import run
 
 RECIPE = """\
 dataset = { use = "tetrominoes", count = 96, test_count = 16, per_image = 1, side = 24 }

@@ -19,12 +19,12 @@ from statistics import median
 
 import torch
 
-from celstack.assembly import Training
-from celstack.candidates import render_candidates
 from celstack.memory import keep_memory
-from celstack.model import Decomposer
-from celstack.optimizer import build_optimizer
-from celstack.step import take_step
+from celstack.model.candidates import render_candidates
+from celstack.model.decomposer import Decomposer
+from celstack.recipe.assembly import Training
+from celstack.training.optimizer import build_optimizer
+from celstack.training.step import take_step
 from celstack_kit.compositors.occlusion import Occlusion
 from celstack_kit.compositors.ordered import Ordered
 from celstack_kit.encoders.resnet18 import Resnet18

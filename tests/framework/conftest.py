@@ -14,8 +14,8 @@ import pytest
 import tomli_w
 
 from celstack import cli
-from celstack.catalog import Catalog
-from celstack.rundir import to_json
+from celstack.registry.catalog import Catalog
+from celstack.runs.directory import to_json
 
 SMALL = """\
 dataset = { use = "tetrominoes", count = 64, test_count = 16, per_image = 1 }
@@ -216,11 +216,11 @@ def log_of():
 @pytest.fixture(scope="session")
 def small_run(tmp_path_factory, catalog):
     """The folder of a finished run of the small recipe; to be read and not changed."""
-    from celstack.assemble import assemble
-    from celstack.recipe import read_recipe
-    from celstack.resolve import resolve
-    from celstack.rundir import RunDirectory
-    from celstack.train import run
+    from celstack.recipe.build import assemble
+    from celstack.recipe.load import read_recipe
+    from celstack.recipe.resolve import resolve
+    from celstack.runs.directory import RunDirectory
+    from celstack.training.loop import run
 
     base = tmp_path_factory.mktemp("finished")
     (base / "small.toml").write_text(SMALL, encoding="utf-8")

@@ -18,13 +18,13 @@ from pathlib import Path
 import torch
 
 from celstack import cli
-from celstack.assemble import assemble
-from celstack.catalog import Catalog
-from celstack.recipe import read_recipe
-from celstack.resolve import resolve
+from celstack.recipe.build import assemble
+from celstack.recipe.load import read_recipe
+from celstack.recipe.resolve import resolve
+from celstack.registry.catalog import Catalog
 
-import_module("celstack.train")
-import_module("celstack.pictures")
+import_module("celstack.training.loop")
+import_module("celstack.evaluation.visualize")
 LIMIT = 60.0
 
 

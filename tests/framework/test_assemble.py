@@ -1,10 +1,10 @@
 import pytest
 
-from celstack.assemble import assemble
-from celstack.catalog import Catalog
 from celstack.errors import RecipeError
-from celstack.recipe import read_recipe
-from celstack.resolve import resolve
+from celstack.recipe.build import assemble
+from celstack.recipe.load import read_recipe
+from celstack.recipe.resolve import resolve
+from celstack.registry.catalog import Catalog
 
 DATASET = """
 from celstack import Dataset, hookimpl

@@ -1,9 +1,9 @@
 import pytest
 
-from celstack.audience import Audience
 from celstack.errors import CelstackError
 from celstack.hookspecs import hookimpl
 from celstack.interfaces.observer import Observer
+from celstack.training.callbacks import Audience
 
 
 class Listener(Observer):

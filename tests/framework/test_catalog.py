@@ -2,9 +2,9 @@ import sys
 
 import pytest
 
-from celstack.catalog import Catalog
 from celstack.errors import CelstackError
-from celstack.kinds import KINDS
+from celstack.registry.catalog import Catalog
+from celstack.registry.kinds import KINDS
 
 GOOD = """
 from celstack import Metric, hookimpl

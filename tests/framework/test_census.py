@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from celstack.census import Census
+from celstack.evaluation.sprite_stats import Census
 from celstack.interfaces.dataset import Batch
 from celstack.scene import EMPTY, Rendering, Scene
 

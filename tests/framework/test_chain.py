@@ -6,9 +6,9 @@ from torch.autograd import gradcheck
 from torch.nn.functional import pad
 
 from celstack import Transform, Warp
-from celstack.chain import Chain
-from celstack.homography import whole
-from celstack.sampling import canvas_points, sample
+from celstack.geometry.homography import whole
+from celstack.geometry.sampling import canvas_points, sample
+from celstack.model.transform_chain import Chain
 from celstack_kit.transforms.affine import Affine
 from celstack_kit.transforms.color import Color
 from celstack_kit.transforms.position import Position

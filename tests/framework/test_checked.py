@@ -6,8 +6,8 @@ import pytest
 from annotated_types import Ge
 
 from celstack import CelstackError, Dataset, Stage, Training, Transforms
-from celstack.catalog import Catalog
 from celstack.interfaces.part import Part
+from celstack.registry.catalog import Catalog
 
 if TYPE_CHECKING:
     from nowhere import Unknown

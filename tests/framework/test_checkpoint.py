@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from celstack.checkpoint import ONWARD, check_onward, pack, unpack
 from celstack.errors import CelstackError
+from celstack.runs.checkpoint import ONWARD, check_onward, pack, unpack
 from celstack.testing.model import PlainSelector, plain_decomposer
 
 PATH = Path("checkpoint.pt")

@@ -8,8 +8,8 @@ from importlib.metadata import version
 
 import pytest
 
-from celstack import catalog as catalog_module
 from celstack import cli
+from celstack.registry import catalog as catalog_module
 
 
 def one_clear_line(answer):

@@ -10,12 +10,12 @@ import pytest
 import torch
 
 import celstack
-import celstack.rundir
+import celstack.runs.directory
 import celstack_kit
-from celstack.keeper import Keeper
-from celstack.report.history import read_history
-from celstack.rundir import RunDirectory
+from celstack.report.training_log import read_history
+from celstack.runs.directory import RunDirectory
 from celstack.testing.model import PlainSelector, plain_decomposer
+from celstack.training.run_state import Keeper
 
 WALL = {("time", "time"), ("time", "time_ns"), ("datetime", "now"), ("datetime", "today")}
 ALLOWED = {
@@ -68,7 +68,7 @@ class Clock(datetime):
 
 
 def test_an_hour_that_comes_twice_overwrites_no_run(tmp_path, monkeypatch):
-    monkeypatch.setattr(celstack.rundir, "datetime", Clock)
+    monkeypatch.setattr(celstack.runs.directory, "datetime", Clock)
 
     names = [RunDirectory.create(tmp_path, "mine", seed=0).folder.name for _ in range(4)]
 

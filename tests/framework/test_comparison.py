@@ -1,7 +1,7 @@
 import pytest
 
-from celstack.comparison import as_markdown, compare
-from celstack.finished import read_finished
+from celstack.runs.comparison import as_markdown, compare
+from celstack.runs.finished import read_finished
 
 
 @pytest.fixture

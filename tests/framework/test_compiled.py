@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from celstack.compiled import compiled, share
+from celstack.model.numba_jit import compiled, share
 
 SOURCE = """
 def add(values):

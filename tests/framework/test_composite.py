@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
-from celstack.composite import Layerwise, composite
+from celstack.geometry.windows import Windows
 from celstack.interfaces.compositor import Compositor
-from celstack.rowwise import Rowwise
-from celstack.windows import Windows
+from celstack.model.compositing import Layerwise, composite
+from celstack.model.compositing_cpu import Rowwise
 from celstack_kit.compositors.ordered import Ordered
 
 B, L, C, H, W = 3, 4, 2, 5, 6

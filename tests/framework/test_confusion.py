@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import confusion_matrix
 
-from celstack.confusion import Confusion, contingency
+from celstack.evaluation.confusion import Confusion, contingency
 
 LABELS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 4)), min_size=1, max_size=40)
 

@@ -1,7 +1,7 @@
 import pytest
 
-from celstack.assembly import Stage
-from celstack.curriculum import schedule
+from celstack.recipe.assembly import Stage
+from celstack.recipe.schedule import schedule
 
 
 def spans(*stages, images=10, batch_size=4):

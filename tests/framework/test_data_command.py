@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from celstack import catalog as catalog_module
+from celstack.registry import catalog as catalog_module
 
 CONTENT = b"0123456789"
 MD5 = f"md5:{hashlib.md5(CONTENT).hexdigest()}"
@@ -304,7 +304,8 @@ def test_the_installed_datasets_are_sound(command, home):
 CODE = """
 import sys
 from importlib.metadata import EntryPoint
-from celstack import catalog, cli
+from celstack import cli
+from celstack.registry import catalog
 catalog.entry_points = lambda group: [EntryPoint("dataset-stars", "stars", group)]
 cli.celstack()
 """

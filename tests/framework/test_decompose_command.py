@@ -16,13 +16,13 @@ from PIL import Image
 
 import celstack
 from celstack import Decomposer, counting
-from celstack import decompose as decompose_module
-from celstack.assemble import assemble
-from celstack.imagefiles import find_images
-from celstack.recipe import read_recipe
-from celstack.resolve import resolve
-from celstack.rundir import RunDirectory
-from celstack.train import run as train
+from celstack.data.images import find_images
+from celstack.export import decompose as decompose_module
+from celstack.recipe.build import assemble
+from celstack.recipe.load import read_recipe
+from celstack.recipe.resolve import resolve
+from celstack.runs.directory import RunDirectory
+from celstack.training.loop import run as train
 from celstack_kit.compositors.ordered import Ordered
 from celstack_kit.encoders.strided import Strided
 from celstack_kit.predictors.network import Network

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from celstack.device import find_device
 from celstack.errors import CelstackError
+from celstack.system import find_device
 
 
 def test_a_device_is_found_by_its_name():

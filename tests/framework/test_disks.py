@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-import celstack.train
+import celstack.training.loop
 
 resource = pytest.importorskip("resource")
 
@@ -20,7 +20,7 @@ BROKEN = 6
 @pytest.fixture
 def start(command, small, tmp_path, monkeypatch):
     """Run the small recipe; something happens to its folder before a step is counted."""
-    take_step = celstack.train.take_step
+    take_step = celstack.training.loop.take_step
 
     def run(happen=None):
         steps = iter(range(1, STEPS + 1))
@@ -31,11 +31,11 @@ def start(command, small, tmp_path, monkeypatch):
                 happen(next(out.glob("my/*")))
             return take_step(*rest)
 
-        monkeypatch.setattr(celstack.train, "take_step", step)
+        monkeypatch.setattr(celstack.training.loop, "take_step", step)
         changes = [f"stages[0].steps={STEPS}", "training.checkpoint_every=2"]
         overrides = [word for change in changes for word in ("--set", change)]
         answer = command("run-recipe", small, "--out", str(out), "--device", "cpu", *overrides)
-        monkeypatch.setattr(celstack.train, "take_step", take_step)
+        monkeypatch.setattr(celstack.training.loop, "take_step", take_step)
         return SimpleNamespace(answer=answer, folder=max(out.glob("my/*")))
 
     return run

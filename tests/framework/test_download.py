@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from celstack import Source, download
+from celstack.data.download.http import _Redirects, open_url
 from celstack.errors import CelstackError, RunFailedError
-from celstack.web import _Redirects, open_url
 
 CONTENT = bytes(range(256)) * 4  # 1024 bytes, each told from its neighbours
 OTHER = CONTENT[::-1]

@@ -6,7 +6,7 @@ import torch
 from PIL import Image
 
 from celstack.errors import CelstackError
-from celstack.examples import FOLDER, Example, choose, file_names, find_stored, read_stored
+from celstack.runs.examples import FOLDER, Example, choose, file_names, find_stored, read_stored
 
 NAN = float("nan")
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from celstack import extract as module
+from celstack.data.download import archives as module
+from celstack.data.download.archives import extract, is_archive
 from celstack.errors import CelstackError
-from celstack.extract import extract, is_archive
 
 KINDS = {"x.zip": "", "x.tar": "w", "x.tar.gz": "w:gz", "x.tgz": "w:gz", "x.tar.xz": "w:xz"}
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 import naive
-from celstack.model import Decomposer
-from celstack.objective import objective
+from celstack.model.decomposer import Decomposer
+from celstack.model.objective import objective
 from celstack_kit.compositors.occlusion import Occlusion
 from celstack_kit.compositors.ordered import Ordered
 from celstack_kit.encoders.strided import Strided

@@ -4,7 +4,7 @@ import math
 import pytest
 
 from celstack.errors import CelstackError
-from celstack.finished import LAST_STEPS, check_run, final_loss, read_finished
+from celstack.runs.finished import LAST_STEPS, check_run, final_loss, read_finished
 
 
 @pytest.fixture

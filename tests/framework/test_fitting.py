@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from celstack.fitting import fitted_moments, misfit, odd_weight
+from celstack.runs.checkpoint_validation import fitted_moments, misfit, odd_weight
 
 
 def make():

@@ -7,15 +7,14 @@ import re
 import pytest
 import torch
 
-from celstack import health
-from celstack.assembly import Assembly, Evaluation, Stage, Training, Transforms
 from celstack.cli import celstack
-from celstack.findings import MEANINGS, Finding
 from celstack.hookspecs import hookimpl
 from celstack.interfaces.observer import Observer
-from celstack.model import Decomposer
-from celstack.report.history import read_history
-from celstack.rundir import RunDirectory
+from celstack.model.decomposer import Decomposer
+from celstack.recipe.assembly import Assembly, Evaluation, Stage, Training, Transforms
+from celstack.report.training_log import read_history
+from celstack.runs.directory import RunDirectory
+from celstack.runs.findings import MEANINGS, Finding
 from celstack.testing.model import PlainSelector
 from celstack.testing.parts import (
     PlainCompositor,
@@ -25,7 +24,8 @@ from celstack.testing.parts import (
     PlainTransform,
     PlainWarp,
 )
-from celstack.train import run
+from celstack.training import health
+from celstack.training.loop import run
 from celstack_kit.compositors.ordered import Ordered
 from celstack_kit.encoders.strided import Strided
 from celstack_kit.predictors.network import ChainHeads, Network
@@ -55,8 +55,8 @@ def heard():
 @pytest.fixture(autouse=True)
 def often(monkeypatch):
     """Look every ten steps, and expect transforms to work after five."""
-    monkeypatch.setattr("celstack.health.CHECK_EVERY_STEPS", 10)
-    monkeypatch.setattr("celstack.health.SETTLING_STEPS", 5)
+    monkeypatch.setattr("celstack.training.health.CHECK_EVERY_STEPS", 10)
+    monkeypatch.setattr("celstack.training.health.SETTLING_STEPS", 5)
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -164,7 +164,7 @@ def test_a_learning_rate_of_zero(heard, monkeypatch):
             group["lr"] = 0.0
         return {}
 
-    monkeypatch.setattr("celstack.train.set_rates", stopped)
+    monkeypatch.setattr("celstack.training.loop.set_rates", stopped)
 
     network_run(heard, Stage(steps=20))
 
@@ -328,7 +328,7 @@ def test_a_layer_that_stays_empty(heard):
 
 
 def test_sprites_that_will_be_reassigned_are_not_called_unused(heard, monkeypatch):
-    monkeypatch.setattr("celstack.health.MIN_USES_PER_SPRITE", 1)
+    monkeypatch.setattr("celstack.training.health.MIN_USES_PER_SPRITE", 1)
     choose = Greedy.choose
 
     def only_first(self, *arguments):

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from celstack import CelstackError
-from celstack.imagefiles import find_images, read_fitted
+from celstack.data.images import find_images, read_fitted
 
 RED, BLUE = (255, 0, 0), (0, 0, 255)
 

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from celstack.interruption import AT_ONCE, Terminated, heeding_termination, uninterrupted
+from celstack.signals import AT_ONCE, Terminated, heeding_termination, uninterrupted
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT can be sent there")
 

@@ -1,7 +1,7 @@
 import pytest
 
 from celstack import hookspecs
-from celstack.kinds import KINDS
+from celstack.registry.kinds import KINDS
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from celstack.launch import first, launched
-from celstack.peers import Peers, _trouble
+from celstack.training.distributed.launcher import first, launched
+from celstack.training.distributed.liveness import Peers, _trouble
 
 RECIPE = """\
 dataset = {{ use = "tetrominoes", count = 31, test_count = 4, per_image = 1 }}

@@ -3,9 +3,9 @@ from itertools import chain, islice
 import pytest
 import torch
 
+from celstack.data.loader import batch_length, epoch_order, in_order, shuffled
 from celstack.interfaces.dataset import Batch, Dataset
-from celstack.loader import batch_length, epoch_order, in_order, shuffled
-from celstack.processes import Processes
+from celstack.training.distributed.process_group import Processes
 
 
 class Numbers(Dataset):

@@ -5,7 +5,7 @@ import torch
 from PIL import Image
 
 from celstack import Batch
-from celstack.pictures import draw_batch, paint
+from celstack.evaluation.visualize import draw_batch, paint
 
 FEW = ["--set", "dataset.count=10", "--set", "dataset.test_count=1"]
 

@@ -15,9 +15,9 @@ import pytest
 import torch
 from PIL import Image
 
-import celstack.train
+import celstack.training.loop
 from celstack.errors import MishapError
-from celstack.mishaps import as_mishap
+from celstack.training.failures import as_mishap
 
 CODE = "from celstack.cli import run_recipe; run_recipe()"
 BROKEN = 6
@@ -84,7 +84,7 @@ def test_a_fault_of_ours_is_no_mishap():
 @pytest.fixture
 def start(command, small, tmp_path, monkeypatch):
     """Run the small recipe; something happens before its sixth step."""
-    take_step = celstack.train.take_step
+    take_step = celstack.training.loop.take_step
 
     def run(happen):
         steps, out = iter(range(1, 99)), tmp_path / "runs"
@@ -94,7 +94,7 @@ def start(command, small, tmp_path, monkeypatch):
                 happen(next(out.glob("my/*")))
             return take_step(*rest)
 
-        monkeypatch.setattr(celstack.train, "take_step", step)
+        monkeypatch.setattr(celstack.training.loop, "take_step", step)
         changes = ["stages[0].steps=9", "training.checkpoint_every=2"]
         overrides = [word for change in changes for word in ("--set", change)]
         return command("run-recipe", small, "--out", str(out), "--device", "cpu", *overrides)

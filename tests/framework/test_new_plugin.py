@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from celstack.commands import new_plugin
+from celstack.cli.commands import new_plugin
 from celstack.errors import CelstackError
-from celstack.kinds import KINDS
+from celstack.registry.kinds import KINDS
 
 
 def write(*arguments):
@@ -46,8 +46,9 @@ def test_the_packages_are_listed_with_their_versions(nine, tmp_path):
 
 def test_the_options_of_a_generated_plugin_are_read_without_torch(nine, tmp_path):
     code = (
-        "import sys; from celstack.catalog import Catalog;"
-        "from celstack.resolve import signature_of; from celstack.kinds import KINDS\n"
+        "import sys; from celstack.registry.catalog import Catalog;"
+        "from celstack.registry.kinds import KINDS;"
+        "from celstack.recipe.resolve import signature_of\n"
         "for kind in KINDS: signature_of(Catalog(), kind, f'my-{kind}')\n"
         "print('torch' in sys.modules)"
     )

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from celstack.objective import Loss, objective, squared_error
+from celstack.model.objective import Loss, objective, squared_error
 from celstack.scene import EMPTY, Scene
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from celstack import EMPTY, Rendering, Scene
+from celstack.export.openraster import cels_of, rounded, write_openraster
 from celstack.interfaces.compositor import Compositor
-from celstack.openraster import cels_of, rounded, write_openraster
 
 STEP = 1 / 255
 CIRCLE = [[0, 0, 1], [1, 0, 0], [0, 1, 0]]

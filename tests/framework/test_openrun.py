@@ -4,11 +4,12 @@ import os
 import pytest
 import torch
 
-from celstack import checkpoint, openrun
 from celstack.errors import CelstackError, RecipeError
-from celstack.evaluate import score
-from celstack.openrun import open_run
-from celstack.options import Signature
+from celstack.registry.signature import Signature
+from celstack.runs import checkpoint
+from celstack.runs import open as openrun
+from celstack.runs.open import open_run
+from celstack.training.evaluate import score
 
 
 def refusal(folder, **options):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from celstack.options import REQUIRED, Option, inspect_class
+from celstack.registry.signature import REQUIRED, Option, inspect_class
 
 if TYPE_CHECKING:
     from nowhere import Unknown

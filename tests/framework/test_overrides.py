@@ -3,7 +3,7 @@ import itertools
 import pytest
 
 from celstack.errors import CelstackError
-from celstack.overrides import override
+from celstack.recipe.overrides import override
 
 
 def overridden(*texts, **table):

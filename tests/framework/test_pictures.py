@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from celstack.assembly import Assembly, Evaluation, Stage
-from celstack.census import Census
-from celstack.pictures import (
+from celstack.evaluation.sprite_stats import Census
+from celstack.evaluation.visualize import (
     _framed,
     draw_best,
     draw_examples,
@@ -13,6 +12,7 @@ from celstack.pictures import (
     tile,
     to_picture,
 )
+from celstack.recipe.assembly import Assembly, Evaluation, Stage
 from celstack.testing.model import PlainSelector
 from celstack.testing.parts import (
     PlainCompositor,

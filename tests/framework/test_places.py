@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from celstack import Dataset, Source
+from celstack.data.paths import cache, find, look, places
 from celstack.errors import CelstackError
-from celstack.places import cache, find, look, places
 
 
 @pytest.fixture

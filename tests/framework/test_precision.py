@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from celstack import Assembly, CelstackError, Encoder, Evaluation, Stage, Training, Transforms
-from celstack.engine import Engine
-from celstack.train import run, start
+from celstack.training.distributed.engine import Engine
+from celstack.training.loop import run, start
 from celstack_kit.compositors.ordered import Ordered
 from celstack_kit.datasets.tetrominoes import Tetrominoes
 from celstack_kit.metrics.mse import Mse

@@ -11,12 +11,12 @@ import pytest
 import torch
 from torch import nn
 
-from celstack.engine import Engine
 from celstack.errors import CelstackError
-from celstack.launch import variables
-from celstack.objective import Loss
-from celstack.processes import Processes
-from celstack.sharednorm import SharedNorm, share_norms
+from celstack.model.objective import Loss
+from celstack.training.distributed.batch_norm import SharedNorm, share_norms
+from celstack.training.distributed.engine import Engine
+from celstack.training.distributed.launcher import variables
+from celstack.training.distributed.process_group import Processes
 
 CPU = torch.device("cpu")
 TOGETHER = Path(__file__).with_name("together.py")
@@ -198,7 +198,7 @@ def test_the_first_ones_complaint_is_everybodys(tmp_path):
     code = """
 import sys, torch
 from celstack.errors import CelstackError
-from celstack.joining import join
+from celstack.training.distributed.setup import join
 processes = join("cpu", timeout=30)
 said = processes.tell_state({"a": torch.ones(2), "b": 3} if processes.first else {})
 assert said["b"] == 3 and said["a"].tolist() == [1, 1]
@@ -256,8 +256,10 @@ def test_a_part_that_needs_processes_it_has_not_got_is_refused(monkeypatch):
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
-    monkeypatch.setattr("celstack.joining.find_device", lambda _: torch.device("mps"))
-    from celstack.joining import join
+    monkeypatch.setattr(
+        "celstack.training.distributed.setup.find_device", lambda _: torch.device("mps")
+    )
+    from celstack.training.distributed.setup import join
 
     with pytest.raises(CelstackError, match="--device mps: is for one process"):
         join("mps")

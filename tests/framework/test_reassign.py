@@ -1,12 +1,12 @@
 import pytest
 import torch
 
-from celstack.assembly import Training
-from celstack.model import Decomposer
-from celstack.optimizer import build_optimizer
-from celstack.reassign import JITTER, Usage, reassign, reassign_unused
+from celstack.model.decomposer import Decomposer
+from celstack.recipe.assembly import Training
 from celstack.scene import EMPTY
-from celstack.step import take_step
+from celstack.training.optimizer import build_optimizer
+from celstack.training.reassign import JITTER, Usage, reassign, reassign_unused
+from celstack.training.step import take_step
 from celstack_kit.compositors.ordered import Ordered
 from celstack_kit.encoders.strided import Strided
 from celstack_kit.predictors.network import Network

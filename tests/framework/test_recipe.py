@@ -1,7 +1,7 @@
 import pytest
 
 from celstack.errors import CelstackError
-from celstack.recipe import bundled_names, find_recipe, read_recipe
+from celstack.recipe.load import bundled_names, find_recipe, read_recipe
 
 
 def table(path, *overrides):

@@ -5,10 +5,10 @@ import published
 import pytest
 import tomli_w
 
-from celstack.catalog import Catalog
 from celstack.errors import RecipeError
-from celstack.recipe import Recipe, bundled_names, read_recipe
-from celstack.resolve import resolve
+from celstack.recipe.load import Recipe, bundled_names, read_recipe
+from celstack.recipe.resolve import resolve
+from celstack.registry.catalog import Catalog
 
 PLUGIN = """
 from pathlib import Path

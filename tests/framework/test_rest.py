@@ -3,13 +3,13 @@
 import pytest
 import torch
 
-from celstack.assembly import Assembly, Evaluation, Stage, Training, Transforms
-from celstack.checkpoint import read_checkpoint
 from celstack.hookspecs import hookimpl
 from celstack.interfaces.observer import Observer
-from celstack.optimizer import build_optimizer
+from celstack.recipe.assembly import Assembly, Evaluation, Stage, Training, Transforms
+from celstack.runs.checkpoint import read_checkpoint
 from celstack.testing.parts import PlainDataset
-from celstack.train import run
+from celstack.training.loop import run
+from celstack.training.optimizer import build_optimizer
 from celstack_kit.compositors.occlusion import Occlusion
 from celstack_kit.encoders.strided import Strided
 from celstack_kit.predictors.network import Network

@@ -10,11 +10,11 @@ import attrs
 import pytest
 import torch
 
-from celstack.assembly import Assembly, Evaluation, Stage, Training, Transforms
 from celstack.errors import CelstackError
 from celstack.hookspecs import hookimpl
 from celstack.interfaces.observer import Observer
-from celstack.rundir import RunDirectory
+from celstack.recipe.assembly import Assembly, Evaluation, Stage, Training, Transforms
+from celstack.runs.directory import RunDirectory
 from celstack.testing.model import PlainSelector
 from celstack.testing.parts import (
     PlainCompositor,
@@ -26,7 +26,7 @@ from celstack.testing.parts import (
     PlainTransform,
     PlainWarp,
 )
-from celstack.train import run
+from celstack.training.loop import run
 
 STEPS = 14
 STAGES = [

@@ -8,7 +8,7 @@ import sys
 import pytest
 import torch
 
-from celstack.rundir import RunDirectory
+from celstack.runs.directory import RunDirectory
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def test_a_second_process_is_refused(resume, unfinished):
 def test_a_process_that_is_killed_holds_nothing(resume, unfinished):
     code = f"""
 import os, pathlib, signal
-from celstack.rundir import RunDirectory
+from celstack.runs.directory import RunDirectory
 with RunDirectory(pathlib.Path({str(unfinished)!r})).held():
     os.kill(os.getpid(), signal.SIGKILL)
 """

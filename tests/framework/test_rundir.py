@@ -11,12 +11,12 @@ import pytest
 import torch
 from PIL import Image
 
-from celstack.assembly import Assembly, Evaluation, Stage
 from celstack.environment import environment
 from celstack.errors import CelstackError
-from celstack.recipe import read_recipe
-from celstack.resolve import resolve
-from celstack.rundir import RunDirectory, write_whole
+from celstack.recipe.assembly import Assembly, Evaluation, Stage
+from celstack.recipe.load import read_recipe
+from celstack.recipe.resolve import resolve
+from celstack.runs.directory import RunDirectory, write_whole
 from celstack.testing.model import PlainSelector
 from celstack.testing.parts import (
     PlainCompositor,

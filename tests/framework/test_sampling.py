@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from celstack.sampling import canvas_points, extent, sample
+from celstack.geometry.sampling import canvas_points, extent, sample
 
 
 def look(images: Tensor, canvas: tuple[int, int], outside: str = "zeros") -> Tensor:

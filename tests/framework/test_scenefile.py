@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from celstack import EMPTY, CelstackError, Decomposer, Scene, read_scene, write_scene
-from celstack.scenefile import from_json, to_json
+from celstack.export.scene_json import from_json, to_json
 from celstack_kit.compositors.occlusion import Occlusion
 from celstack_kit.encoders.strided import Strided
 from celstack_kit.predictors.network import Network

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-import celstack.train
+import celstack.training.loop
 from celstack.errors import CelstackError, RunFailedError
-from celstack.finished import read_finished
-from celstack.seeds import parse_seeds, save_summary, summary
+from celstack.runs.finished import read_finished
+from celstack.runs.seeds import parse_seeds, save_summary, summary
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_mistake_is_told_before_the_first_seed_runs(seeds):
 @pytest.fixture
 def fail(monkeypatch):
     """Let the run of one seed end with an error."""
-    run = celstack.train.run
+    run = celstack.training.loop.run
 
     def break_seed(seed, error):
         def maybe(assembly, *rest):
@@ -135,7 +135,7 @@ def fail(monkeypatch):
                 raise error
             return run(assembly, *rest)
 
-        monkeypatch.setattr(celstack.train, "run", maybe)
+        monkeypatch.setattr(celstack.training.loop, "run", maybe)
 
     return break_seed
 
@@ -181,7 +181,7 @@ def test_a_summary_that_cannot_be_written_is_no_reason_to_hide_it(seeds, monkeyp
     def refuse(*rest):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("celstack.seeds.write_whole", refuse)
+    monkeypatch.setattr("celstack.runs.seeds.write_whole", refuse)
 
     ran = seeds("--seeds", "1")
 

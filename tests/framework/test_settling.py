@@ -4,11 +4,11 @@ import published
 import pytest
 from PIL import Image
 
-from celstack.catalog import Catalog
 from celstack.errors import CelstackError, RecipeError
-from celstack.recipe import Recipe, read_recipe
-from celstack.resolve import resolve
-from celstack.settling import settle, unsettled
+from celstack.recipe.auto import settle, unsettled
+from celstack.recipe.load import Recipe, read_recipe
+from celstack.recipe.resolve import resolve
+from celstack.registry.catalog import Catalog
 from celstack_kit.datasets.image_folder import ImageFolder
 from celstack_kit.datasets.tetrominoes import Tetrominoes
 

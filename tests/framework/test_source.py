@@ -7,12 +7,12 @@ from typing import Any, Literal
 
 import pytest
 
-from celstack.catalog import Catalog
-from celstack.kinds import KINDS
-from celstack.options import REQUIRED, SETTINGS, inspect_class
-from celstack.resolve import ASSEMBLY_MODULE, ROOT, signature_of
-from celstack.source import TooClever, read_class, read_plugin
-from celstack.values import describe
+from celstack.recipe.resolve import ASSEMBLY_MODULE, ROOT, signature_of
+from celstack.registry.catalog import Catalog
+from celstack.registry.coerce import describe
+from celstack.registry.kinds import KINDS
+from celstack.registry.signature import REQUIRED, SETTINGS, inspect_class
+from celstack.registry.static_signature import TooClever, read_class, read_plugin
 
 INSTALLED = [(p.kind, p.name) for p in Catalog().plugins if not p.refused]
 PLUGIN = """

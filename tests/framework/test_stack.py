@@ -4,10 +4,10 @@ import pytest
 import torch
 
 import naive
-from celstack.candidates import Candidates
+from celstack.geometry.windows import Windows
 from celstack.interfaces.compositor import Compositor
-from celstack.stack import Stack
-from celstack.windows import Windows
+from celstack.model.candidates import Candidates
+from celstack.model.layer_stack import Stack
 from celstack_kit.compositors.ordered import Ordered
 
 B, L, C, H, W = 3, 4, 2, 3, 5

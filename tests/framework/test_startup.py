@@ -77,7 +77,7 @@ def test_torch_is_not_imported_by(command, code):
 def test_help_does_not_even_look_for_plugins():
     _, modules = imported_by("celstack", "--help")
 
-    assert modules.isdisjoint({"importlib.metadata", "tomllib", "celstack.catalog"})
+    assert modules.isdisjoint({"importlib.metadata", "tomllib", "celstack.registry.catalog"})
 
 
 def test_a_recipe_without_mistakes_does_import_torch():

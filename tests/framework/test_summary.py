@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from celstack.summary import Figure, find_outliers, summarise
+from celstack.runs.statistics import Figure, find_outliers, summarise
 
 PAPERS_LOSSES = [1.51e-3, 1.49e-3, 1.93e-3, 1.52e-3, 1.57e-3]
 LOSSES = st.lists(st.floats(1e-6, 1.0), max_size=8)

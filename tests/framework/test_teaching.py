@@ -9,10 +9,10 @@ import torch
 import naive
 from celstack.interfaces.predictor import Prediction
 from celstack.interfaces.selector import Selector
-from celstack.model import Decomposer
+from celstack.model.decomposer import Decomposer
 from celstack.scene import EMPTY, Scene
-from celstack.teaching import disagreement, pair, take_lesson
 from celstack.testing.model import PlainSelector, plain_decomposer
+from celstack.training.distillation import disagreement, pair, take_lesson
 from celstack_kit.compositors.occlusion import Occlusion
 from celstack_kit.compositors.ordered import Ordered
 from celstack_kit.encoders.strided import Strided

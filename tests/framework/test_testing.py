@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from celstack import EMPTY, Batch, BrowserCode, Decomposer, Observer, hookimpl
-from celstack.kinds import KINDS
+from celstack.registry.kinds import KINDS
 from celstack.testing import (
     check_compositor,
     check_dataset,

@@ -6,13 +6,12 @@ import pytest
 import torch
 from PIL import Image
 
-from celstack.assembly import Assembly, Evaluation, Stage, Training, Transforms
 from celstack.errors import RunFailedError
 from celstack.hookspecs import hookimpl
 from celstack.interfaces.dataset import Batch
 from celstack.interfaces.observer import Observer
-from celstack.optimizer import build_optimizer, set_rates
-from celstack.rundir import RunDirectory
+from celstack.recipe.assembly import Assembly, Evaluation, Stage, Training, Transforms
+from celstack.runs.directory import RunDirectory
 from celstack.scene import Scene
 from celstack.testing.model import PlainSelector
 from celstack.testing.parts import (
@@ -25,7 +24,8 @@ from celstack.testing.parts import (
     PlainTransform,
     PlainWarp,
 )
-from celstack.train import Trained, run, start
+from celstack.training.loop import Trained, run, start
+from celstack.training.optimizer import build_optimizer, set_rates
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from celstack.assembly import Training
-from celstack.checkpoint import read_checkpoint
 from celstack.cli import celstack, run_recipe
 from celstack.errors import CelstackError
-from celstack.evaluate import score
-from celstack.openrun import open_run
-from celstack.optimizer import build_optimizer
+from celstack.recipe.assembly import Training
+from celstack.runs.checkpoint import read_checkpoint
+from celstack.runs.checkpoint_upgrade import upgrade_moments
+from celstack.runs.open import open_run
 from celstack.testing.model import PlainSelector, plain_decomposer
 from celstack.testing.parts import PlainPredictor
-from celstack.upgrade import upgrade_moments
+from celstack.training.evaluate import score
+from celstack.training.optimizer import build_optimizer
 
 RUNS = Path(__file__).parent.parent / "runs"
 

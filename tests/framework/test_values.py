@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import pytest
 from annotated_types import Ge, Gt, Interval, Lt
 
-from celstack.values import Misfit, describe, fit
+from celstack.registry.coerce import Misfit, describe, fit
 
 Pair = tuple[Annotated[int, Ge(1)], Annotated[int, Ge(1)]]
 

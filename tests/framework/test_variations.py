@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from celstack import Decomposer
+from celstack.export.edit_figure import COLUMNS, draw, fullest, vary
+from celstack.export.scene_editing import centres, move, recolour, resize, swap
 from celstack.scene import EMPTY, Scene
 from celstack.testing.model import PlainSelector
 from celstack.testing.parts import PlainCompositor, PlainPredictor, PlainPrototype, PlainWarp
-from celstack.variations import centres, move, recolour, resize, swap
-from celstack.varied import COLUMNS, draw, fullest, vary
 from celstack_kit.transforms.color import Color
 from celstack_kit.transforms.position import Position
 from celstack_kit.transforms.projective import Projective

@@ -5,9 +5,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from celstack.sampling import canvas_points, look_up
-from celstack.sight import Sight, find_windows, look, repeat
-from celstack.windows import Windows, around
+from celstack.geometry.sampling import canvas_points, look_up
+from celstack.geometry.windows import Windows, around
+from celstack.model.sprite_warp import Sight, find_windows, look, repeat
 from celstack_kit.transforms.affine import Affine
 from celstack_kit.transforms.position import Position
 from celstack_kit.transforms.projective import Projective

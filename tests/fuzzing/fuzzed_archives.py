@@ -11,7 +11,7 @@ from fuzzed_images import saved
 from mutations import mutated_bytes, word
 from trial import Kind
 
-from celstack.extract import extract
+from celstack.data.download.archives import extract
 from celstack_kit.datasets.dsprites import MEMBER, Published
 from celstack_kit.datasets.gtsrb8 import ARCHIVE as SIGNS
 from celstack_kit.datasets.gtsrb8 import CLASSES, Gtsrb8

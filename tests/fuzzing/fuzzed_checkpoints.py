@@ -7,16 +7,16 @@ import torch
 from mutations import Values, copied, mutated_bytes, mutated_nest
 from trial import Kind
 
-from celstack.assemble import assemble
-from celstack.catalog import Catalog
-from celstack.checkpoint import read_checkpoint
-from celstack.keeper import Keeper
-from celstack.openrun import open_run
-from celstack.optimizer import build_optimizer
-from celstack.recipe import read_recipe
-from celstack.resolve import resolve
-from celstack.rundir import RunDirectory
-from celstack.train import begin_stage, run, start, take_step
+from celstack.recipe.build import assemble
+from celstack.recipe.load import read_recipe
+from celstack.recipe.resolve import resolve
+from celstack.registry.catalog import Catalog
+from celstack.runs.checkpoint import read_checkpoint
+from celstack.runs.directory import RunDirectory
+from celstack.runs.open import open_run
+from celstack.training.loop import begin_stage, run, start, take_step
+from celstack.training.optimizer import build_optimizer
+from celstack.training.run_state import Keeper
 
 RECIPE = """\
 dataset = { use = "tetrominoes", count = 2, test_count = 1, per_image = 1, side = 20 }

@@ -7,7 +7,7 @@ from mutations import mutated_bytes
 from PIL import Image
 from trial import Kind
 
-from celstack.imagefiles import find_images, read_fitted
+from celstack.data.images import find_images, read_fitted
 from celstack_kit.datasets.decode import as_tensor, decode, decode_ids
 from celstack_kit.datasets.image_folder import ImageFolder
 

@@ -6,11 +6,11 @@ import tomli_w
 from mutations import Values, copied, mutated_nest, mutated_text
 from trial import Kind
 
-from celstack.assemble import assemble
-from celstack.catalog import Catalog
 from celstack.errors import CelstackError, RecipeError
-from celstack.recipe import bundled_folder, read_recipe
-from celstack.resolve import resolve
+from celstack.recipe.build import assemble
+from celstack.recipe.load import bundled_folder, read_recipe
+from celstack.recipe.resolve import resolve
+from celstack.registry.catalog import Catalog
 
 CATALOG = Catalog()
 SMOKE = tomllib.loads((bundled_folder() / "smoke.toml").read_text(encoding="utf-8"))

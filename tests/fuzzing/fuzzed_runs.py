@@ -8,11 +8,11 @@ from fuzzed_checkpoints import tiny_run
 from mutations import Values, mutated_bytes, mutated_nest, mutated_text
 from trial import Kind
 
-from celstack.comparison import as_markdown, compare
-from celstack.finished import read_finished
-from celstack.report.facts import read_facts
-from celstack.report.figures import draw_matrix, read_census, spell_scores
-from celstack.report.history import read_history
+from celstack.report.run_info import read_facts
+from celstack.report.scores import draw_matrix, read_census, spell_scores
+from celstack.report.training_log import read_history
+from celstack.runs.comparison import as_markdown, compare
+from celstack.runs.finished import read_finished
 
 PIECES = ['"', "[", "]", "{", "}", ",", "=", "NaN", "null", "\n", "1e999", "0"]
 WORDS = ["train", "test", "ari", "mse", "tetrominoes"]

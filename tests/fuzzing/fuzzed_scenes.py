@@ -6,7 +6,7 @@ import torch
 from mutations import Values, mutated_bytes, mutated_nest, mutated_text
 from trial import Kind
 
-from celstack.scenefile import read_scene, to_json
+from celstack.export.scene_json import read_scene, to_json
 from celstack.testing.model import PlainSelector, plain_decomposer
 
 WORDS = ["celstack scene", "PlainWarp", "PlainTransform", "NaN", "null"]

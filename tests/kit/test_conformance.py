@@ -9,9 +9,9 @@ import pytest
 
 import celstack.testing
 import celstack_kit
-from celstack.catalog import Catalog
-from celstack.kinds import KINDS
-from celstack.options import REQUIRED, inspect_class
+from celstack.registry.catalog import Catalog
+from celstack.registry.kinds import KINDS
+from celstack.registry.signature import REQUIRED, inspect_class
 from celstack.testing.parts import PlainEncoder
 
 CATALOG = Catalog()

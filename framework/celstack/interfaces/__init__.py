@@ -1,1 +1,4 @@
-"""The interfaces: what each kind of part promises."""
+"""The interfaces: what each kind of part promises, with its laws.
+
+Uses geometry and scenes. Plugins implement these; ``celstack.testing`` checks the laws.
+"""

@@ -102,7 +102,7 @@ class Dataset(Part):
     class_names: tuple[str, ...] = ()
     """What classes are called, where that is known; class 1 of a pixel is the first."""
     files: tuple[str, ...] = ()
-    """The files and folders that it looks for in the places of ``celstack.places``."""
+    """The files and folders that it looks for in the places of ``celstack.data.paths``."""
     sources: tuple[Source, ...] = ()
     """Those of its files that ``celstack data get`` can fetch."""
     elsewhere: str = ""
@@ -112,7 +112,7 @@ class Dataset(Part):
 
     @property
     def remedy(self) -> str:
-        """Say how to come by its files, for ``celstack.places.find``."""
+        """Say how to come by its files, for ``celstack.data.paths.find``."""
         ways = [self.elsewhere] if self.elsewhere else []
         if self.sources:
             ways.append(f"'celstack data get {self.name}' fetches it")

@@ -6,7 +6,7 @@ import re
 from abc import ABC
 from typing import TYPE_CHECKING, Any
 
-from celstack.checked import checked
+from celstack.registry.validated import checked
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -12,7 +12,7 @@ from celstack.interfaces.part import Part
 from celstack.scene import Scene
 
 if TYPE_CHECKING:
-    from celstack.model import Decomposer
+    from celstack.model.decomposer import Decomposer
 
 
 class Selector(Part):

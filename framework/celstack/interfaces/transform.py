@@ -7,9 +7,9 @@ from abc import abstractmethod
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from celstack.browsercode import BrowserCode
+from celstack.geometry.sampling import canvas_points, sample
+from celstack.interfaces.browser_code import BrowserCode
 from celstack.interfaces.part import Part
-from celstack.sampling import canvas_points, sample
 
 
 class Transform(Part, nn.Module):
@@ -75,7 +75,8 @@ class Warp(Transform):
     """A transform that moves pixels, told as coordinates.
 
     Convention: points are (x, y), y down, in units of half the longer side
-    (``celstack.sampling``); ``pull`` says where a point of the canvas looks in the sprite.
+    (``celstack.geometry.sampling``); ``pull`` says where a point of the canvas looks in the
+    sprite.
 
     Laws:
         Those of Transform; and points do not influence one another. ``matrix``, where it is
@@ -90,7 +91,9 @@ class Warp(Transform):
         """Return where each point looks."""
 
     def matrix(self, params: Float[Tensor, "n P"]) -> Float[Tensor, "n r 3"] | None:  # noqa: ARG002
-        """Return the same map as a matrix (``celstack.homography``), or None if it is not one.
+        """Return the same map as a matrix, or None if it is not one.
+
+        Matrices are those of ``celstack.geometry.homography``.
 
         Chains of such warps are multiplied together beforehand, which saves most of the work.
         """

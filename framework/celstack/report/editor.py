@@ -10,13 +10,13 @@ import attrs
 from jaxtyping import Float
 from torch import Tensor
 
-from celstack.chain import Chain
-from celstack.model import Decomposer
-from celstack.pictures import to_picture
+from celstack.evaluation.visualize import to_picture
+from celstack.export.scene_json import param_names, to_json
+from celstack.model.decomposer import Decomposer
+from celstack.model.transform_chain import Chain
 from celstack.report.embed import data_uri
-from celstack.report.packed import pack
+from celstack.report.packed_images import pack
 from celstack.scene import Scene
-from celstack.scenefile import param_names, to_json
 
 SCRIPTS = (
     "geometry.js",
@@ -42,7 +42,7 @@ class EditorAssets:
 
 def editor_assets() -> EditorAssets:
     """Read the editor's style sheet and scripts."""
-    here = Path(__file__).parent
+    here = Path(__file__).parent / "assets"
     scripts = [(here / name).read_text(encoding="utf-8") for name in SCRIPTS]
     return EditorAssets((here / "editor.css").read_text(encoding="utf-8"), "\n".join(scripts))
 

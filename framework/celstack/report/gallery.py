@@ -11,12 +11,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from celstack.examples import Example
+from celstack.evaluation.visualize import paint, to_picture
 from celstack.interfaces.prototype import Prototype
-from celstack.model import Decomposer
-from celstack.pictures import paint, to_picture
-from celstack.report.charts import colour_of
+from celstack.model.decomposer import Decomposer
 from celstack.report.embed import data_uri, thumbnail
+from celstack.report.line_charts import colour_of
+from celstack.runs.examples import Example
 from celstack.scene import EMPTY, Rendering, Scene
 
 Made = TypeVar("Made", Scene, Rendering)

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from celstack.interfaces.compositor import Compositor
-from celstack.testing.laws import close, demand, seeded
+from celstack.testing.assertions import close, demand, seeded
 
 IMAGES = 3
 CANVAS = (4, 5)

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from celstack.interfaces.dataset import Batch, Dataset
-from celstack.testing.laws import demand
+from celstack.testing.assertions import demand
 
 READ = 6
 """How many images of a split are read."""

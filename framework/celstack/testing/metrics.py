@@ -12,7 +12,7 @@ import torch
 from celstack.interfaces.dataset import Batch
 from celstack.interfaces.metric import Metric
 from celstack.scene import EMPTY, Rendering, Scene
-from celstack.testing.laws import demand, seeded
+from celstack.testing.assertions import demand, seeded
 
 IMAGES, LAYERS, SPRITES, CHANNELS, HEIGHT, WIDTH = 6, 2, 3, 3, 5, 6
 Judged = tuple[Scene, Rendering, Batch]

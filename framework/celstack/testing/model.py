@@ -9,8 +9,8 @@ from torch import Tensor
 from celstack.errors import CelstackError
 from celstack.interfaces.predictor import Prediction
 from celstack.interfaces.selector import Selector
-from celstack.model import Decomposer
-from celstack.objective import squared_error
+from celstack.model.decomposer import Decomposer
+from celstack.model.objective import squared_error
 from celstack.scene import EMPTY, Scene
 from celstack.testing.parts import (
     PlainCompositor,

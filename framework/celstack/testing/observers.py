@@ -9,15 +9,15 @@ from typing import Any
 import pluggy
 import torch
 
-from celstack.assembly import Assembly, Stage
-from celstack.curriculum import schedule
-from celstack.findings import Finding
 from celstack.interfaces.observer import Observer
-from celstack.kinds import KINDS
-from celstack.model import Decomposer
-from celstack.objective import Loss
-from celstack.pluginmanager import new_plugin_manager
-from celstack.testing.laws import demand, seeded
+from celstack.model.decomposer import Decomposer
+from celstack.model.objective import Loss
+from celstack.recipe.assembly import Assembly, Stage
+from celstack.recipe.schedule import schedule
+from celstack.registry.kinds import KINDS
+from celstack.registry.manager import new_plugin_manager
+from celstack.runs.findings import Finding
+from celstack.testing.assertions import demand, seeded
 from celstack.testing.model import PlainSelector
 from celstack.testing.parts import (
     PlainCompositor,

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from celstack.interfaces.predictor import ActiveTransforms, Outline, Prediction, Predictor
-from celstack.testing.laws import (
+from celstack.testing.assertions import (
     check_same_start,
     check_unprepared,
     close,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 
 from celstack.interfaces.prototype import Prototype
-from celstack.testing.laws import (
+from celstack.testing.assertions import (
     check_gradients_reach,
     check_same_start,
     check_unprepared,

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from celstack.errors import CelstackError
 from celstack.interfaces.selector import Selector
-from celstack.model import Decomposer
-from celstack.objective import squared_error
+from celstack.model.decomposer import Decomposer
+from celstack.model.objective import squared_error
 from celstack.scene import EMPTY, Scene
-from celstack.testing.laws import demand, seeded
+from celstack.testing.assertions import demand, seeded
 from celstack.testing.model import plain_decomposer
 
 IMAGES = 4

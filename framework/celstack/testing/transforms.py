@@ -11,10 +11,10 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd import gradcheck
 
-from celstack.homography import off_horizon, whole
+from celstack.geometry.homography import off_horizon, whole
+from celstack.geometry.sampling import canvas_points
 from celstack.interfaces.transform import Transform, Warp
-from celstack.sampling import canvas_points
-from celstack.testing.laws import check_unprepared, close, demand, seeded
+from celstack.testing.assertions import check_unprepared, close, demand, seeded
 
 CANVASES = ((6, 6), (5, 8), (8, 5))
 IMAGES = 3

@@ -12,7 +12,7 @@ from PIL import Image
 from torch import Tensor
 
 from celstack import Batch, CelstackError, Dataset, Source, hookimpl
-from celstack.places import find
+from celstack.data.paths import find
 from celstack_kit.datasets.archive import Archive
 from celstack_kit.datasets.damage import LOG, sound
 from celstack_kit.datasets.decode import as_tensor, decode

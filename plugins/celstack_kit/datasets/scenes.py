@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from celstack import CelstackError
-from celstack.places import find, places
+from celstack.data.paths import find, places
 from celstack_kit.datasets.damage import LOG, naming
 from celstack_kit.datasets.generated import Generated
 from celstack_kit.datasets.labelled import Labelled

@@ -12,8 +12,8 @@ import torch
 from filelock import FileLock, Timeout
 
 from celstack import Batch, CelstackError
+from celstack.data.paths import cache
 from celstack.errors import one_line
-from celstack.places import cache
 from celstack_kit.datasets.damage import LOG
 from celstack_kit.datasets.writer import ARRAYS, Pixels, UnwritableError, Writer, writing
 from celstack_kit.waiting import PATIENCE, Waiting

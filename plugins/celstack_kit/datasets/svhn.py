@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from celstack import Batch, CelstackError, Dataset, Source, hookimpl
-from celstack.places import find, look
+from celstack.data.paths import find, look
 from celstack_kit.datasets.damage import LOG, naming
 from celstack_kit.datasets.matlab import read_arrays
 

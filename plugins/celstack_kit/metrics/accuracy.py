@@ -1,8 +1,8 @@
 """Accuracy: how many images are in the right cluster."""
 
 from celstack import Batch, Metric, Rendering, Scene, hookimpl
-from celstack.clusters import clusters
-from celstack.confusion import Confusion
+from celstack.evaluation.clusters import clusters
+from celstack.evaluation.confusion import Confusion
 
 
 class Accuracy(Metric):

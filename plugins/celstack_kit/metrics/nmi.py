@@ -5,8 +5,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from celstack import Batch, Metric, Rendering, Scene, hookimpl
-from celstack.clusters import clusters
-from celstack.confusion import Confusion
+from celstack.evaluation.clusters import clusters
+from celstack.evaluation.confusion import Confusion
 
 
 class Nmi(Metric):

@@ -17,9 +17,9 @@ from rich.progress import (
 from rich.text import Text
 
 from celstack import Decomposer, Observer, hookimpl
-from celstack.curriculum import Phase
-from celstack.findings import Finding
-from celstack.objective import Loss
+from celstack.model.objective import Loss
+from celstack.recipe.schedule import Phase
+from celstack.runs.findings import Finding
 from celstack_kit.observers.halfblocks import draw
 
 LINES = 10

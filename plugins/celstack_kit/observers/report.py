@@ -7,8 +7,8 @@ from typing import Annotated
 from annotated_types import Ge
 
 from celstack import Assembly, Decomposer, Observer, RunDirectory, hookimpl
-from celstack.interruption import AT_ONCE
-from celstack.report.page import State, make_page
+from celstack.report.run_page import State, make_page
+from celstack.signals import AT_ONCE
 
 SHARE = 20
 """Making pages takes no more than one part in so many of a run's time."""

@@ -9,9 +9,9 @@ import torch
 from annotated_types import Ge
 
 from celstack import Assembly, Decomposer, Observer, Scene, hookimpl
-from celstack.objective import Loss
-from celstack.pictures import draw_examples, on_checkerboard
-from celstack.reassign import Usage
+from celstack.evaluation.visualize import draw_examples, on_checkerboard
+from celstack.model.objective import Loss
+from celstack.training.reassign import Usage
 
 
 class Tensorboard(Observer):

@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from celstack.sampling import canvas_points, look_up
+from celstack.geometry.sampling import canvas_points, look_up
 from celstack_kit.prototypes.lookalikes import FAINT, NOISE, picture, plain
 from celstack_kit.waiting import Waiting
 

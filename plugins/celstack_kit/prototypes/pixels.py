@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
 from celstack import Prototype, hookimpl
-from celstack.softclip import softclip
+from celstack.geometry.softclip import softclip
 from celstack_kit.prototypes.lookalikes import find_lookalikes
 from celstack_kit.prototypes.neighbours import find_neighbours
 

@@ -1,8 +1,8 @@
 """Algorithm 1 for processors: loops over layers, sprites and pixels.
 
-As in ``celstack.stack``, a layer of mask m and colour c gives the image A + m (E c - D): A is
-the composite of the others, E how much of the layer they leave visible, D what the layer
-would hide.
+As in ``celstack.model.layer_stack``, a layer of mask m and colour c gives the image
+A + m (E c - D): A is the composite of the others, E how much of the layer they leave visible,
+D what the layer would hide.
 """
 
 from math import nan
@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from celstack import EMPTY, Candidates
-from celstack.compiled import array, compiled, corners, demand, share
+from celstack.model.numba_jit import array, compiled, corners, demand, share
 
 
 def choose(

@@ -8,8 +8,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import avg_pool2d
 
-from celstack.sampling import look_up
-from celstack.softclip import softclip
+from celstack.geometry.sampling import look_up
+from celstack.geometry.softclip import softclip
 from celstack_kit.selectors.blends import Blends, find_shares
 from celstack_kit.selectors.placing import turned_back
 from celstack_kit.selectors.templates import LEAST, Around, Templates

@@ -17,7 +17,7 @@ from celstack import (
     Decomposer,
     hookimpl,
 )
-from celstack.stack import Stack
+from celstack.model.layer_stack import Stack
 
 
 class Exhaustive(CandidateSelector):

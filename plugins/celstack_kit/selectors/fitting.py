@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from celstack import CelstackError, Decomposer, Scene, Selector, hookimpl
-from celstack.sampling import canvas_points
+from celstack.geometry.sampling import canvas_points
 from celstack_kit.selectors.approach import Costs, approach
 from celstack_kit.selectors.placing import tint
 from celstack_kit.selectors.poses import Poses

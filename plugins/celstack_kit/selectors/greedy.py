@@ -8,8 +8,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from celstack import EMPTY, Candidates, CandidateSelector, hookimpl
-from celstack.compiled import suits
-from celstack.stack import Stack
+from celstack.model.layer_stack import Stack
+from celstack.model.numba_jit import suits
 
 
 class Greedy(CandidateSelector):

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample, pad
 
 from celstack import Decomposer, Scene
-from celstack.softclip import softclip
+from celstack.geometry.softclip import softclip
 from celstack_kit.selectors.bank import even_window, seen_in
 from celstack_kit.selectors.correlation import Correlation
 

@@ -57,10 +57,10 @@ class Placing:
         return torch.allclose(rest, torch.eye(2, 3).to(rest), atol=EXACT)
 
     def _matrix(self, pose: Float[Tensor, "n 4"]) -> Float[Tensor, "n 2 3"]:
-        """Return where the canvas looks if sprites are there (``celstack.homography``)."""
+        """Return where the canvas looks if sprites are there, as a matrix."""
         x, y, log_size, angle = pose.unbind(1)
         back = turned_back(angle) * (-log_size).exp()[:, None, None] / max(self.size)
-        # Points are in units of half the longer side (celstack.sampling).
+        # Points are in units of half the longer side (celstack.geometry.sampling).
         middle = torch.stack([self.canvas[1] - 2 * x, self.canvas[0] - 2 * y], dim=1)
         return torch.cat([back * max(self.canvas), back @ middle[:, :, None]], dim=2)
 

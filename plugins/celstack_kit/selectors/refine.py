@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from celstack.sampling import look_up
-from celstack.softclip import softclip
+from celstack.geometry.sampling import look_up
+from celstack.geometry.softclip import softclip
 from celstack_kit.selectors.placing import turned_back
 from celstack_kit.selectors.templates import LEAST, Around
 

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from celstack.softclip import softclip
+from celstack.geometry.softclip import softclip
 from celstack_kit.selectors.blends import Blends
 from celstack_kit.selectors.correlation import Correlation
 

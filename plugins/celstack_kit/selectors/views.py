@@ -13,8 +13,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
-from celstack.sampling import look_up
-from celstack.softclip import SLOPE, softclip
+from celstack.geometry.sampling import look_up
+from celstack.geometry.softclip import SLOPE, softclip
 
 FIXED = 1e6
 """What costs so much stays as it is."""

@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from celstack import BrowserCode, Warp, hookimpl
-from celstack.homography import off_horizon
+from celstack.geometry.homography import off_horizon
 
 
 class Projective(Warp):

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import celstack.report
-from celstack.model import Decomposer
+from celstack.model.decomposer import Decomposer
 from celstack.report.editor import editor_assets, editor_data
 from celstack.scene import Scene
 from celstack_kit.compositors.occlusion import Occlusion

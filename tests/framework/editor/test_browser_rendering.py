@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from celstack import BrowserCode, Warp
-from celstack.catalog import Catalog
+from celstack.registry.catalog import Catalog
 from celstack.scene import EMPTY
 from celstack_kit.transforms.affine import Affine
 from celstack_kit.transforms.color import Color

@@ -6,8 +6,8 @@ import pytest
 import torch
 from PIL import Image
 
+from celstack.export.scene_json import from_json
 from celstack.scene import EMPTY
-from celstack.scenefile import from_json
 from celstack_kit.transforms.affine import Affine
 from celstack_kit.transforms.color import Color
 from celstack_kit.transforms.identity import Identity

@@ -10,7 +10,7 @@ import torch
 
 from celstack import BrowserCode, Warp
 from celstack.report.editor import editor_assets, editor_data
-from celstack.report.packed import STEP, pack
+from celstack.report.packed_images import STEP, pack
 from celstack_kit.transforms.color import Color
 from celstack_kit.transforms.position import Position
 

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from celstack.pictures import paint
-from celstack.report.charts import (
+from celstack.evaluation.visualize import paint
+from celstack.report.line_charts import (
     BOTTOM,
     HEIGHT,
     LEFT,
@@ -14,7 +14,7 @@ from celstack.report.charts import (
     draw_curves,
     draw_shares,
 )
-from celstack.report.history import Point, Share, Stage
+from celstack.report.training_log import Point, Share, Stage
 
 
 def places(shape):

@@ -4,7 +4,7 @@ import shutil
 import pytest
 
 from celstack.errors import CelstackError
-from celstack.report.figures import (
+from celstack.report.scores import (
     MOST_CLASSES,
     Census,
     draw_matrix,

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from celstack.report.history import BINS, USAGE_BINS, Point, Stage, read_history
+from celstack.report.training_log import BINS, USAGE_BINS, Point, Stage, read_history
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ import tomli_w
 import torch
 from PIL import Image, ImageChops
 
-from celstack.finished import read_resolved
-from celstack.openrun import open_run
-from celstack.pictures import to_picture
-from celstack.report.comparing import make_comparison
-from celstack.report.page import make_page
-from celstack.scenefile import read_scene
+from celstack.evaluation.visualize import to_picture
+from celstack.export.scene_json import read_scene
+from celstack.report.compare_page import make_comparison
+from celstack.report.run_page import make_page
+from celstack.runs.finished import read_resolved
+from celstack.runs.open import open_run
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)> 🦆 " + "very" * 200
 WINDOWS = [(1400, "light"), (1400, "dark"), (390, "light"), (390, "dark")]

@@ -10,12 +10,12 @@ from PIL import Image
 
 from celstack import Assembly, Batch, Dataset, Scene, Stage
 from celstack.errors import CelstackError
-from celstack.examples import FOLDER, choose, file_names
-from celstack.finished import read_resolved
-from celstack.openrun import open_run
-from celstack.pictures import to_picture
+from celstack.evaluation.visualize import to_picture
 from celstack.report.gallery import in_order
-from celstack.report.page import State, make_page
+from celstack.report.run_page import State, make_page
+from celstack.runs.examples import FOLDER, choose, file_names
+from celstack.runs.finished import read_resolved
+from celstack.runs.open import open_run
 from celstack.testing.model import PlainSelector, plain_scene
 from celstack.testing.parts import PlainCompositor, PlainPredictor, PlainPrototype
 

@@ -5,12 +5,12 @@ import json
 import pytest
 from PIL import Image
 
-from celstack.finished import read_finished
-from celstack.report.charts import RIGHT, TOP, WIDTH
-from celstack.report.plots import FLOOR, LEFT, draw_plot, place, round_numbers
-from celstack.report.sweeping import make_sweep_page
-from celstack.sweep.grid import combine, read_grid
-from celstack.sweep.results import LOSS, Results
+from celstack.report.line_charts import RIGHT, TOP, WIDTH
+from celstack.report.sweep_page import make_sweep_page
+from celstack.report.sweep_plots import FLOOR, LEFT, draw_plot, place, round_numbers
+from celstack.runs.finished import read_finished
+from celstack.runs.sweep.grid import combine, read_grid
+from celstack.runs.sweep.results import LOSS, Results
 
 HOSTILE = "<script>alert('1')</script>\"🦆"
 

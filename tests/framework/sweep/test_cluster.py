@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from celstack.errors import CelstackError
-from celstack.sweep import cluster
-from celstack.sweep.cluster import prepare, read_settings, run_there
+from celstack.runs.sweep import slurm as cluster
+from celstack.runs.sweep.slurm import prepare, read_settings, run_there
 
 pytest.importorskip("submitit")
 windows = pytest.mark.skipif(sys.platform == "win32", reason="submitit needs signals")

@@ -3,8 +3,8 @@
 import pytest
 
 from celstack.errors import CelstackError, Problem
-from celstack.overrides import parse
-from celstack.sweep.grid import Axis, combine, read_grid, spell, split
+from celstack.recipe.overrides import parse
+from celstack.runs.sweep.grid import Axis, combine, read_grid, spell, split
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from celstack.sweep.listener import Listener
+from celstack.runs.sweep.progress import Listener
 
 
 @pytest.fixture

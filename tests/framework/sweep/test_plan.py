@@ -3,7 +3,7 @@
 import pytest
 
 from celstack.errors import CelstackError
-from celstack.sweep.plan import make_plan
+from celstack.runs.sweep.plan import make_plan
 
 
 @pytest.fixture

@@ -2,10 +2,10 @@
 
 import pytest
 
-from celstack.finished import read_finished
-from celstack.overrides import parse
-from celstack.sweep.grid import combine, read_grid
-from celstack.sweep.results import LOSS, Results
+from celstack.recipe.overrides import parse
+from celstack.runs.finished import read_finished
+from celstack.runs.sweep.grid import combine, read_grid
+from celstack.runs.sweep.results import LOSS, Results
 
 
 @pytest.fixture

@@ -2,9 +2,9 @@
 
 import pytest
 
-from celstack.sweep import local
-from celstack.sweep.listener import last_step
-from celstack.sweep.reasons import why
+from celstack.runs.sweep import local
+from celstack.runs.sweep.failures import why
+from celstack.runs.sweep.progress import last_step
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 from filelock import FileLock
 
-from celstack.finished import read_finished
-from celstack.sweep import local
+from celstack.runs.finished import read_finished
+from celstack.runs.sweep import local
 
 CODE = "from celstack.cli import celstack; celstack()"
 
@@ -23,7 +23,7 @@ def started(monkeypatch):
     start = subprocess.Popen
 
     def noting(*arguments, **options):
-        if "celstack.sweep.watched" in arguments[0]:
+        if "celstack.cli.watched_run" in arguments[0]:
             environments.append(options["env"])
         return start(*arguments, **options)
 

@@ -4,8 +4,8 @@ import tfrecords
 from PIL import Image
 from tfrecords import example, scene, write_records
 
+from celstack.data.paths import cache
 from celstack.errors import CelstackError
-from celstack.places import cache
 from celstack.testing import check_dataset
 from celstack_kit.datasets import clevr6, clevr_chunks, stored, tfrecord
 from celstack_kit.datasets.clevr6 import Clevr6

@@ -4,8 +4,8 @@ import torch
 from PIL import ExifTags, Image
 from published import pictures
 
+from celstack.data.loader import shuffled
 from celstack.errors import CelstackError
-from celstack.loader import shuffled
 from celstack.testing import check_dataset
 from celstack_kit.datasets.image_folder import ImageFolder
 

@@ -9,8 +9,8 @@ import torch
 from PIL import Image
 from tfrecords import framed, scene, write_records
 
+from celstack.data.loader import shuffled
 from celstack.errors import CelstackError
-from celstack.loader import shuffled
 from celstack_kit.datasets.multi_dsprites import MultiDsprites
 
 RECORDS = "multi_dsprites_colored_on_grayscale.tfrecords"

@@ -5,10 +5,10 @@ import pytest
 import torch
 from rich.console import Console
 
-from celstack.assembly import Stage
-from celstack.curriculum import schedule
-from celstack.findings import Finding
-from celstack.objective import Loss
+from celstack.model.objective import Loss
+from celstack.recipe.assembly import Stage
+from celstack.recipe.schedule import schedule
+from celstack.runs.findings import Finding
 from celstack.testing import check_observer
 from celstack.testing.model import PlainSelector, plain_decomposer
 from celstack_kit.observers import progress

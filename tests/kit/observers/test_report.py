@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from celstack import Assembly, Stage, run
-from celstack.interruption import AT_ONCE
+from celstack.signals import AT_ONCE
 from celstack.testing import check_observer
 from celstack.testing.model import PlainSelector
 from celstack.testing.parts import (

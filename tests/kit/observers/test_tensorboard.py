@@ -4,9 +4,9 @@ import pytest
 import torch
 from PIL import Image
 
-from celstack.assembly import Assembly, Evaluation, Stage
-from celstack.objective import Loss
-from celstack.pictures import draw_examples
+from celstack.evaluation.visualize import draw_examples
+from celstack.model.objective import Loss
+from celstack.recipe.assembly import Assembly, Evaluation, Stage
 from celstack.scene import EMPTY, Scene
 from celstack.testing import check_observer
 from celstack.testing.model import PlainSelector

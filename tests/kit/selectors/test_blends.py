@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from celstack.sampling import look_up
+from celstack.geometry.sampling import look_up
 from celstack_kit.selectors.blends import LOST, Blends, find_shares
 from celstack_kit.selectors.correlation import Correlation
 from celstack_kit.selectors.placing import turned_back

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive
-from celstack.candidates import Candidates
-from celstack.windows import Windows
+from celstack.geometry.windows import Windows
+from celstack.model.candidates import Candidates
 from celstack_kit.selectors import algorithm_1
 from celstack_kit.selectors.exhaustive import Exhaustive
 from celstack_kit.selectors.greedy import Greedy, choose_by_layers

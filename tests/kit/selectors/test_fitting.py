@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from celstack import CelstackError, Decomposer
-from celstack.objective import squared_error
-from celstack.sampling import canvas_points
+from celstack.geometry.sampling import canvas_points
+from celstack.model.objective import squared_error
 from celstack_kit.compositors.ordered import Ordered
 from celstack_kit.prototypes.pixels import Pixels
 from celstack_kit.selectors.approach import Costs, approach

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from celstack import EMPTY, CelstackError, Decomposer, Scene
-from celstack.objective import squared_error
+from celstack.model.objective import squared_error
 from celstack_kit.compositors.occlusion import Occlusion
 from celstack_kit.compositors.ordered import Ordered
 from celstack_kit.prototypes.generated import Generated

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from celstack.softclip import softclip
+from celstack.geometry.softclip import softclip
 from celstack_kit.selectors.correlation import Correlation
 from celstack_kit.selectors.templates import Around, Templates
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from celstack import EMPTY, Decomposer, Scene
-from celstack.objective import squared_error
+from celstack.model.objective import squared_error
 from celstack_kit.compositors.occlusion import Occlusion
 from celstack_kit.prototypes.pixels import Pixels
 from celstack_kit.selectors.bank import ANOTHER, COARSE, Bank

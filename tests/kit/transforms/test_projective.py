@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.autograd import gradcheck
 
-from celstack.sampling import canvas_points
+from celstack.geometry.sampling import canvas_points
 from celstack.testing import check_transform
 from celstack_kit.transforms.affine import Affine
 from celstack_kit.transforms.projective import Projective

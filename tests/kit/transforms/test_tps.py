@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.autograd import gradcheck
 
 from celstack import CelstackError
-from celstack.sampling import canvas_points
+from celstack.geometry.sampling import canvas_points
 from celstack.testing import check_transform
 from celstack_kit.transforms.tps import Tps
 

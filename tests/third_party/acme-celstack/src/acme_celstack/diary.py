@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from celstack import Assembly, Observer, hookimpl
-from celstack.curriculum import Phase
+from celstack.recipe.schedule import Phase
 
 
 class Diary(Observer):

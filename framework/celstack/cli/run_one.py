@@ -1,0 +1,171 @@
+"""One run by command: it begins or goes on, and however it ends, it says how to go on."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import argparse
+
+    from celstack.recipe.assembly import Assembly
+    from celstack.recipe.resolved import ResolvedRecipe
+    from celstack.registry.catalog import Catalog
+    from celstack.runs.directory import RunDirectory
+
+
+def spread(arguments: argparse.Namespace) -> None:
+    """Leave the run to several processes, if that is asked for, and end when they do."""
+    from celstack.errors import CelstackError
+    from celstack.training.distributed.launcher import TIMEOUT, launch, launched
+
+    count, timeout = arguments.devices, arguments.timeout
+    if count is not None and count < 1:
+        raise CelstackError(f"--devices {count}: say how many, 1 or more")
+    if timeout is not None and not timeout > 0:
+        raise CelstackError(f"--timeout {timeout}: say how many seconds, more than 0")
+    if not launched():
+        if count is not None and count > 1:
+            raise SystemExit(launch(sys.argv[1:], count, timeout or TIMEOUT))
+        return
+    if count not in (None, int(os.environ["WORLD_SIZE"])):
+        raise CelstackError(f"--devices {count}: torchrun says already how many there are")
+
+
+def begin(
+    resolved: ResolvedRecipe,
+    catalog: Catalog,
+    out: Path,
+    device: str,
+    quiet: bool,
+    timeout: float | None = None,
+) -> tuple[Path, dict[str, float]]:
+    """Run a recipe in a new folder; return the folder and the scores."""
+    from celstack.runs.directory import RunDirectory
+    from celstack.training.distributed.setup import join
+
+    assembly = _prepare(resolved, catalog, device, quiet)
+    processes, made = join(device, timeout), ""
+    with processes.one_mind():
+        if processes.first:
+            made = str(RunDirectory.create(out, resolved.name, assembly.seed).folder)
+    folder = Path(processes.tell(made.encode()).decode())
+    return _run(assembly, RunDirectory(folder), device, resolved)
+
+
+def go_on(
+    resolved: ResolvedRecipe,
+    catalog: Catalog,
+    folder: Path,
+    device: str,
+    quiet: bool,
+    timeout: float | None = None,
+) -> tuple[Path, dict[str, float]]:
+    """Go on with the run of a folder; return the folder and the scores."""
+    from celstack.runs.directory import RunDirectory
+    from celstack.training.distributed.setup import join
+
+    assembly = _prepare(resolved, catalog, device, quiet)
+    join(device, timeout)
+    return _run(assembly, RunDirectory(folder), device, None)
+
+
+def tell(folder: Path, scores: dict[str, float], quiet: bool) -> None:
+    """Say how well a run did and where to look."""
+    from celstack.cli import say
+    from celstack.training.distributed.launcher import first
+
+    if not first():
+        return
+    if quiet:
+        say(str(folder))
+        return
+    for name, score in scores.items():
+        say(f"{name:>12}  {score:.4f}")
+    say(f"sprites, examples and metrics are in {folder}")
+    page = folder / "report.html"
+    if page.is_file():
+        say(f"open {page} in a browser: what was learned, how well, examples")
+    else:
+        say(f"look at {folder / 'examples.png'}: inputs, reconstructions, layers")
+
+
+def look_for_images(assembly: Assembly) -> None:
+    """Look for all images that a run needs, or make them: not only once it has learned."""
+    from celstack.errors import RunFailedError
+    from celstack.training.failures import say
+
+    try:
+        for split in ("train", assembly.evaluation.split):
+            assembly.dataset.count(split)
+    except OSError as error:
+        raise RunFailedError(f"{assembly.dataset.name}: no images: {say(error)}") from error
+
+
+def _prepare(resolved: ResolvedRecipe, catalog: Catalog, device: str, quiet: bool) -> Assembly:
+    """Put the parts together; what is not there must not leave a folder behind."""
+    from celstack.recipe.build import assemble
+    from celstack.system import find_device
+
+    assembly = assemble(resolved, catalog)
+    find_device(device)
+    look_for_images(assembly)
+    if quiet:
+        loud = [observer for observer in assembly.observers if observer.terminal]
+        for observer in loud:
+            assembly.observers.remove(observer)
+    return assembly
+
+
+def _run(
+    assembly: Assembly, directory: RunDirectory, device: str, new: ResolvedRecipe | None
+) -> tuple[Path, dict[str, float]]:
+    """Run in a folder, of which a new one first gets its recipe."""
+    from celstack.errors import MishapError, ProcessLostError
+    from celstack.signals import Terminated, heeding_termination
+    from celstack.training.distributed.launcher import first
+    from celstack.training.failures import as_mishap
+    from celstack.training.loop import run
+
+    folder = directory.folder
+    try:
+        with heeding_termination():
+            if new is not None and first():
+                directory.save_recipe(new)
+            return folder, run(assembly, directory, device, new is None).scores
+    except Terminated:
+        raise Terminated(f"stopped by SIGTERM; {_way_on(folder, device)}") from None
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"interrupted; {_way_on(folder, device)}") from None
+    except ProcessLostError as error:
+        text = f"{error}; {_way_on(folder, device)}"
+        raise ProcessLostError(text, error.alone) from error
+    except (OSError, EOFError, MemoryError, RuntimeError, MishapError) as error:
+        told = as_mishap(error, assembly)
+        if told is None:
+            raise  # a fault of ours, or of a plugin's
+        text = f"the run in {folder} failed: {told}; {_way_on(folder, device)}"
+        mishap = MishapError(text)
+        mishap.alone = True
+        raise mishap from error
+
+
+def _way_on(folder: Path, device: str) -> str:
+    """Say what is kept, and the command that goes on with it."""
+    from celstack.training.distributed.launcher import PARENT
+
+    if not folder.is_dir():
+        return "the folder is gone, and what was learned with it"
+    if not (folder / "resolved.toml").is_file():
+        return "nothing was learned yet"
+    kept = (folder / "checkpoint.pt").is_file()
+    words = ["run-recipe", "--resume", str(folder)]
+    words += [] if device == "auto" else ["--device", device]
+    words += ["--devices", os.environ["WORLD_SIZE"]] if PARENT in os.environ else []
+    command = shlex.join(words)
+    if kept:
+        return f"what was learned is kept, and this goes on: {command}"
+    return f"nothing was learned yet, and this starts again: {command}"

@@ -1,0 +1,165 @@
+"""Unpack an archive of a stranger's: nothing outside the folder, no links, no bombs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+from celstack.data.download.checksums import CHUNK, Report
+from celstack.errors import CelstackError, one_line
+
+ENDINGS = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+MOST_FILES = 2_000_000
+GROWTH = 200
+"""How many times its own size an archive may unpack to; images hardly shrink at all."""
+SLACK = 2**20
+"""Bytes that any archive may unpack to, however small it is."""
+
+
+class _Member(NamedTuple):
+    """A file or a folder inside an archive."""
+
+    path: PurePosixPath
+    size: int
+    folder: bool
+    raw: zipfile.ZipInfo | tarfile.TarInfo
+
+
+def is_archive(file: str) -> bool:
+    """Say whether a file of this name can be unpacked."""
+    return file.lower().endswith(ENDINGS)
+
+
+def extract(archive: Path, into: Path, report: Report) -> list[Path]:
+    """Unpack all of an archive into a folder, or nothing; return what is new in it."""
+    draft = into / f".{archive.name}-{os.getpid()}"
+    try:
+        with _reading(archive), _opened(archive) as opened:
+            members = _checked(archive, opened)
+            tops = sorted({member.path.parts[0] for member in members})
+            for top in tops:
+                if os.path.lexists(into / top):
+                    text = "is there already; nothing was unpacked"
+                    raise CelstackError(f"{into / top}: {text}")
+            total = sum(member.size for member in members)
+            if total > (free := shutil.disk_usage(into).free):
+                text = f"{archive} unpacks to {total} bytes, but only {free} are free"
+                raise CelstackError(f"{into}: not enough room: {text}")
+            _unpack(opened, members, draft, report)
+        for top in tops:
+            (draft / top).rename(into / top)
+    except OSError as error:
+        text = f"{into}: cannot unpack {archive.name} there: {error.strerror}"
+        raise CelstackError(text) from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return [into / top for top in tops]
+
+
+@contextmanager
+def _reading(archive: Path) -> Iterator[None]:
+    """Tell damage as the archive's fault; what the system refuses is told elsewhere."""
+    try:
+        yield
+    except (CelstackError, MemoryError):
+        raise
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        # Readers of compressed streams call damage an OSError, too, but without a number.
+        raise CelstackError(f"{archive}: damaged ({one_line(error)})") from error
+    except Exception as error:
+        raise CelstackError(f"{archive}: damaged ({one_line(error)})") from error
+
+
+@contextmanager
+def _opened(archive: Path) -> Iterator[zipfile.ZipFile | tarfile.TarFile]:
+    if archive.name.lower().endswith(".zip"):
+        with zipfile.ZipFile(archive) as packed:
+            yield packed
+    else:
+        with tarfile.open(archive) as tape:
+            yield tape
+
+
+def _checked(archive: Path, opened: zipfile.ZipFile | tarfile.TarFile) -> list[_Member]:
+    """List what is inside, unless any of it must not be unpacked."""
+    most = GROWTH * archive.stat().st_size + SLACK
+    members: dict[str, _Member] = {}
+    total = 0
+    for raw in opened.infolist() if isinstance(opened, zipfile.ZipFile) else opened:
+        member = _member(archive, raw)
+        total += member.size
+        if total > most or len(members) > MOST_FILES:
+            text = f"more than {most} bytes or {MOST_FILES} files"
+            raise CelstackError(f"{archive}: would unpack to {text}; nothing was unpacked")
+        # Some systems take two spellings of a name for the same file.
+        spelt = str(member.path).casefold()
+        if not member.path.parts or (member.folder and spelt in members):
+            continue
+        if spelt in members:
+            raise _refusal(archive, str(member.path), "is there twice")
+        members[spelt] = member
+    return list(members.values())
+
+
+def _member(archive: Path, raw: zipfile.ZipInfo | tarfile.TarInfo) -> _Member:
+    if isinstance(raw, zipfile.ZipInfo):
+        name, size, folder = raw.filename, raw.file_size, raw.is_dir()
+        kind = stat.S_IFMT(raw.external_attr >> 16)
+        plain = kind in (0, stat.S_IFDIR if folder else stat.S_IFREG)
+        if raw.flag_bits & 1:
+            raise _refusal(archive, name, "needs a password")
+    else:
+        name, size, folder = raw.name, raw.size, raw.isdir()
+        plain = raw.isreg() or folder
+    if not plain:
+        raise _refusal(archive, name, "is a link or a device, not a file or a folder")
+    path = PurePosixPath(name)
+    odd = any(letter in name for letter in "\\:\0")
+    if path.is_absolute() or ".." in path.parts or odd:
+        raise _refusal(archive, name, "would lie outside the folder")
+    return _Member(path, 0 if folder else size, folder, raw)
+
+
+def _refusal(archive: Path, name: str, text: str) -> CelstackError:
+    return CelstackError(f"{archive}: {name!r} in it {text}; nothing was unpacked")
+
+
+def _unpack(
+    opened: zipfile.ZipFile | tarfile.TarFile,
+    members: list[_Member],
+    draft: Path,
+    report: Report,
+) -> None:
+    draft.mkdir()
+    total, done = sum(member.size for member in members), 0
+    for member in members:
+        path = draft / member.path
+        if member.folder:
+            path.mkdir(parents=True, exist_ok=True)
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _content(opened, member) as packed, path.open("xb") as file:
+            while chunk := packed.read(CHUNK):
+                file.write(chunk)
+                done += len(chunk)
+                report("unpacking", done, total)
+
+
+def _content(opened: zipfile.ZipFile | tarfile.TarFile, member: _Member) -> Any:
+    """Open a file inside the archive."""
+    if isinstance(opened, zipfile.ZipFile):
+        assert isinstance(member.raw, zipfile.ZipInfo)
+        return opened.open(member.raw)
+    assert isinstance(member.raw, tarfile.TarInfo)
+    content = opened.extractfile(member.raw)
+    assert content is not None, "regular files can be opened"
+    return content

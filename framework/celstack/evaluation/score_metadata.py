@@ -1,0 +1,37 @@
+"""What scores are about: which images, in what unit, and how each image did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from celstack.interfaces.metric import Metric
+    from celstack.recipe.assembly import Assembly
+
+
+def judged_on(assembly: Assembly, scores: Mapping[str, float]) -> dict[str, Any]:
+    """Say what scores were measured on, and in what unit tables show them.
+
+    ``files`` are the published files of the dataset; without them, ``root`` is the data itself.
+    """
+    split, images = assembly.evaluation.split, assembly.evaluation.images
+    return {
+        "split": split,
+        "images": min(images, assembly.dataset.count(split)),
+        "files": list(assembly.dataset.files),
+        "percent": percentages(assembly.metrics, scores),
+    }
+
+
+def percentages(metrics: Iterable[Metric], scores: Mapping[str, float]) -> list[str]:
+    """Name the scores that tables show in percent."""
+    return [metric.name for metric in metrics if metric.percent and metric.name in scores]
+
+
+def image_scores(
+    metrics: Iterable[Metric], scores: Mapping[str, float]
+) -> dict[str, list[float]]:
+    """Return the scores of each image, of the metrics that were at work and keep them."""
+    kept = [metric for metric in metrics if metric.name in scores]
+    return {metric.name: list(metric.scores) for metric in kept if metric.scores is not None}

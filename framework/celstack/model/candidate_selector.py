@@ -1,0 +1,92 @@
+"""CandidateSelector: a selector that chooses among predicted candidates."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from celstack.errors import CelstackError
+from celstack.interfaces.predictor import Prediction
+from celstack.interfaces.selector import Selector
+from celstack.model.candidates import Candidates, render_candidates
+from celstack.scene import Scene
+
+if TYPE_CHECKING:
+    from celstack.model.decomposer import Decomposer
+
+
+class CandidateSelector(Selector):
+    """A selector for which a predictor has said where every sprite would be on every layer.
+
+    Laws:
+        Those of Selector. ``choose`` is called without gradients.
+    """
+
+    def check(self, decomposer: Decomposer) -> None:
+        """Refuse a model without a predictor."""
+        if decomposer.predictor is None:
+            raise CelstackError(f"{self.name} chooses among predictions; add a [predictor]")
+
+    def explain(
+        self,
+        images: Float[Tensor, "B C H W"],
+        decomposer: Decomposer,
+        noise: Float[Tensor, "K H W"] | None,
+        allow_empty: bool,
+    ) -> Scene:
+        """Predict, let ``choose`` choose, and keep the gradients of what was chosen."""
+        prediction = decomposer.predict(images)
+        logits = prediction.occlusion_logits
+        occlusion = decomposer.compositor.occlusion(logits, decomposer.training)
+        with torch.no_grad():
+            sprite, background = self.choose(
+                images,
+                render_candidates(decomposer, prediction, noise),
+                decomposer.show_backgrounds(prediction.background_params),
+                occlusion,
+                self.empty_cost if allow_empty else None,
+            )
+        chosen = background if decomposer.backgrounds is not None else None
+        return _gather(sprite, chosen, prediction, occlusion)
+
+    @abstractmethod
+    def choose(
+        self,
+        images: Float[Tensor, "B C H W"],
+        candidates: list[Candidates],
+        backdrops: Float[Tensor, "B M C H W"],
+        occlusion: Float[Tensor, "B L L"],
+        price: float | None,
+    ) -> tuple[Int[Tensor, "B L"], Int[Tensor, " B"]]:
+        """Return the sprite of every layer and the background of every image.
+
+        ``price`` is that of a layer which is not empty, per value of the image; None where
+        no layer may be empty.
+        """
+
+
+def _gather(
+    sprite: Int[Tensor, "B L"],
+    background: Int[Tensor, " B"] | None,
+    prediction: Prediction,
+    occlusion: Float[Tensor, "B L L"],
+) -> Scene:
+    index = sprite.clamp_min(0)[:, :, None, None]
+    index = index.expand(-1, -1, 1, prediction.sprite_params.shape[-1])
+    background_params = None
+    if background is not None:
+        which = background[:, None, None]
+        which = which.expand(-1, 1, prediction.background_params.shape[-1])
+        background_params = prediction.background_params.gather(1, which).squeeze(1)
+    return Scene(
+        sprite=sprite,
+        sprite_params=prediction.sprite_params.gather(2, index).squeeze(2),
+        layer_params=prediction.layer_params,
+        occlusion=occlusion,
+        background=background,
+        background_params=background_params,
+    )

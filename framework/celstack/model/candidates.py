@@ -1,0 +1,78 @@
+"""Candidates: every sprite on every layer, as the selectors compare them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from celstack.geometry.softclip import softclip
+from celstack.geometry.windows import Windows
+from celstack.interfaces.predictor import Prediction
+from celstack.model.sprite_warp import Sight, look
+
+if TYPE_CHECKING:
+    from celstack.model.decomposer import Decomposer
+
+
+@attrs.frozen(eq=False)
+class Candidates:
+    """All K sprites as they would look on one layer, in windows that show all of them.
+
+    ``paint`` is colour times alpha. Outside the windows all candidates are transparent.
+    """
+
+    windows: Windows
+    paint: Float[Tensor, "B K C h w"]
+    alpha: Float[Tensor, "B K h w"]
+
+
+@torch.no_grad()
+def render_candidates(
+    decomposer: Decomposer, prediction: Prediction, noise: Float[Tensor, "K H W"] | None
+) -> list[Candidates]:
+    """Render the candidates of every layer.
+
+    No gradient: the one that is chosen is rendered again. Layer by layer, because what is
+    needed on the way is several times larger than what is kept.
+    """
+    pairs = zip(
+        prediction.sprite_params.unbind(1), prediction.layer_params.unbind(1), strict=True
+    )
+    return [_render(decomposer, of_sprite, of_layer, noise) for of_sprite, of_layer in pairs]
+
+
+def _render(
+    decomposer: Decomposer,
+    sprite_params: Float[Tensor, "B K P"],
+    of_layer: Float[Tensor, "B Q"],
+    noise: Float[Tensor, "K H W"] | None,
+) -> Candidates:
+    batch, count, _ = sprite_params.shape
+    of_sprite = sprite_params.flatten(0, 1)
+    images = decomposer.sprite_images().repeat(batch, 1, 1, 1)
+    images = decomposer.sprite_chain.change_pixels(images, of_sprite)
+    of_each = of_layer.repeat_interleave(count, dim=0)
+    images = decomposer.layer_chain.change_pixels(images, of_each)
+    depth = images.shape[1]
+    if not decomposer.sprite_chain.moves():
+        # All sprites of a layer are looked at in the same way: let them be channels.
+        images = images.view(batch, -1, *images.shape[2:])
+    if noise is not None:
+        images = torch.cat([images, torch.ones_like(images[:, :1])], dim=1)
+    sight = Sight.through(decomposer.layer_chain, of_layer, decomposer.sprite_chain, of_sprite)
+    windows, found = look(images, sight, decomposer.canvas)
+    area = None
+    if noise is not None:
+        found, area = found[:, :-1], found[:, -1]
+    found = found.reshape(batch, count, depth, windows.height, windows.width)
+    alpha = found[:, :, -1]
+    if noise is not None and area is not None:
+        speckle = windows.cut(noise.expand(batch, -1, -1, -1))
+        area = area.view(batch, -1, windows.height, windows.width)
+        alpha = torch.addcmul(alpha, area, speckle)
+    alpha = softclip(alpha)
+    return Candidates(windows, found[:, :, :-1] * alpha[:, :, None], alpha)

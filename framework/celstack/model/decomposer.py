@@ -1,0 +1,222 @@
+"""Decomposer: explain images as scenes, render scenes as images."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from celstack.errors import CelstackError
+from celstack.geometry.sampling import canvas_points, sample
+from celstack.geometry.softclip import softclip
+from celstack.geometry.windows import Windows
+from celstack.interfaces.compositor import Compositor
+from celstack.interfaces.predictor import ActiveTransforms, Outline, Prediction, Predictor
+from celstack.interfaces.prototype import Prototype
+from celstack.interfaces.selector import Selector
+from celstack.interfaces.transform import Transform
+from celstack.model.compositing import composite
+from celstack.model.sprite_warp import Sight, look
+from celstack.model.transform_chain import Chain
+from celstack.scene import EMPTY, Rendering, Scene
+
+
+class Decomposer(nn.Module):
+    """The model: two verbs between images and scenes, made of exchangeable parts."""
+
+    def __init__(
+        self,
+        *,
+        sprites: Prototype,
+        compositor: Compositor,
+        selector: Selector,
+        sprite_transforms: Sequence[Transform] = (),
+        layer_transforms: Sequence[Transform] = (),
+        backgrounds: Prototype | None = None,
+        background_transforms: Sequence[Transform] = (),
+        predictor: Predictor | None = None,
+    ) -> None:
+        super().__init__()
+        self.sprites = sprites
+        self.backgrounds = backgrounds
+        self.sprite_chain = Chain(sprite_transforms)
+        self.layer_chain = Chain(layer_transforms)
+        self.background_chain = Chain(background_transforms)
+        self.compositor = compositor
+        self.selector = self.own_selector = selector
+        self.predictor = predictor
+        self.channels = 0
+        self.canvas = (0, 0)
+        self.sprites_frozen = False
+        # Weights say which transforms are at work.
+        self.register_load_state_dict_post_hook(Decomposer._tell_predictor)
+        selector.check(self)
+
+    def prepare(self, sample_images: Float[Tensor, "N C H W"]) -> None:
+        """Make everything that learns, for images like these."""
+        channels, height, width = sample_images.shape[1:]
+        self.measure((channels, height, width))
+        self.sprites.prepare(sample_images, with_alpha=True)
+        if self.backgrounds is not None:
+            self.backgrounds.prepare(sample_images, with_alpha=False)
+        if self.predictor is not None:
+            self.predictor.prepare(self.outline())
+
+    def measure(self, image_shape: tuple[int, int, int]) -> None:
+        """Learn the shape of images, or refuse images that the selector cannot explain."""
+        self.channels, height, width = image_shape
+        self.canvas = (height, width)
+        for chain in (self.sprite_chain, self.layer_chain, self.background_chain):
+            chain.prepare(self.channels)
+        self.selector.check(self)
+
+    def outline(self) -> Outline:
+        """State the sizes of the model."""
+        return Outline(
+            image_shape=(self.channels, *self.canvas),
+            layers=self.compositor.layers,
+            sprites=self.sprites.count,
+            backgrounds=self.backgrounds.count if self.backgrounds is not None else 0,
+            sprite_transforms=self.sprite_chain.sizes,
+            layer_transforms=self.layer_chain.sizes,
+            background_transforms=self.background_chain.sizes,
+            occlusion_logits=self.compositor.num_logits,
+        )
+
+    def activate(self, transforms: Collection[str] | None) -> None:
+        """Let only the named transforms work, in every chain; None means all."""
+        for chain in (self.sprite_chain, self.layer_chain, self.background_chain):
+            chain.activate(transforms)
+        self._tell_predictor()
+
+    def _tell_predictor(self, *_: object) -> None:
+        """Tell the predictor which transforms are at work."""
+        if self.predictor is not None and self.channels:
+            chains = (self.sprite_chain, self.layer_chain, self.background_chain)
+            self.predictor.activate(
+                ActiveTransforms(*(tuple(chain.working()) for chain in chains))
+            )
+
+    def use(self, selector: Selector | None) -> None:
+        """Explain with another selector; None means the one that the model was made with."""
+        self.selector = selector or self.own_selector
+
+    def predict(self, images: Float[Tensor, "B C H W"]) -> Prediction:
+        """Predict parameters for every layer and sprite."""
+        assert self.predictor is not None  # a selector that predicts was resolved with one
+        prediction: Prediction = self.predictor(images)
+        return prediction
+
+    def explain(
+        self, images: Float[Tensor, "B C H W"], noise: Float[Tensor, "K H W"] | None = None
+    ) -> Scene:
+        """Find the scenes that make these images."""
+        expected = (self.channels, *self.canvas)
+        if images.shape[1:] != expected:
+            made = f"made for images of shape {expected}" if self.channels else "not prepared"
+            raise CelstackError(
+                f"images of shape {tuple(images.shape[1:])}: the model is {made}"
+            )
+        return self.selector.explain(images, self, noise, self.price is not None)
+
+    @property
+    def price(self) -> float | None:
+        """The price of a layer that is not empty; None while all layers must be filled.
+
+        Sprites that are frozen are no sprites yet: they have to be placed, all of them.
+        """
+        return None if self.sprites_frozen else self.selector.empty_cost
+
+    def render(self, scene: Scene, noise: Float[Tensor, "K H W"] | None = None) -> Rendering:
+        """Make the images of these scenes, and all that they are made of."""
+        windows, colour, alpha = self.show(scene, noise)
+        shown = torch.cat([colour, alpha[:, None]], dim=1)
+        stack = windows.spread(shown).unflatten(0, scene.sprite.shape)
+        backdrop = self.render_backdrop(scene)
+        image, visible = self.compositor.compose(stack, backdrop, scene.occlusion)
+        return Rendering(image, stack, backdrop, visible)
+
+    def reconstruct(
+        self, scene: Scene, noise: Float[Tensor, "K H W"] | None = None
+    ) -> tuple[Float[Tensor, "B C H W"], Float[Tensor, "n h w"]]:
+        """Make the images of these scenes, and masks as ``show`` does: what learning needs."""
+        windows, colour, alpha = self.show(scene, noise)
+        batch, layers = shape = scene.sprite.shape
+        image = composite(
+            colour.unflatten(0, shape),
+            alpha.unflatten(0, shape),
+            self.render_backdrop(scene),
+            scene.occlusion,
+            [windows.of(range(layer, batch * layers, layers)) for layer in range(layers)],
+        )
+        return image, alpha
+
+    def show(
+        self, scene: Scene, noise: Float[Tensor, "K H W"] | None
+    ) -> tuple[Windows, Float[Tensor, "n C h w"], Float[Tensor, "n h w"]]:
+        """Put each layer's sprite on a canvas of its own (Eq. 3); EMPTY is transparent.
+
+        Layers of an image follow one another. Only windows are returned, in colour and
+        alpha: nothing of a sprite is outside.
+        """
+        sprite = scene.sprite.flatten()
+        of_sprite, of_layer = (
+            params.flatten(0, 1) for params in (scene.sprite_params, scene.layer_params)
+        )
+        kinds = sprite.clamp_min(0)
+        # Not images[kinds]: its gradient is summed in an order that threads decide.
+        images = self.sprite_images().index_select(0, kinds)
+        images = self.sprite_chain.change_pixels(images, of_sprite)
+        images = self.layer_chain.change_pixels(images, of_layer)
+        # Noise is where the sprite is: ones are looked up along with it.
+        images = torch.cat([images, torch.ones_like(images[:, :1])], dim=1)
+        sight = Sight.through(self.layer_chain, of_layer, self.sprite_chain, of_sprite)
+        windows, found = look(images, sight, self.canvas)
+        colour, alpha, area = found.split([self.channels, 1, 1], dim=1)
+        if noise is not None:
+            alpha = torch.addcmul(alpha, area, windows.cut(noise[:, None], kinds))
+        alpha = softclip(alpha[:, 0]) * (sprite != EMPTY).to(alpha.dtype)[:, None, None]
+        return windows, colour, alpha
+
+    def sprite_images(self) -> Float[Tensor, "K D h w"]:
+        """Return the sprites, without gradients while they are frozen."""
+        images = self.sprites.images()
+        return images.detach() if self.sprites_frozen else images
+
+    def render_backdrop(self, scene: Scene) -> Float[Tensor, "B C H W"]:
+        """Render the backgrounds alone; black where the model has none."""
+        if self.backgrounds is None or scene.background is None:
+            return scene.layer_params.new_zeros(len(scene), self.channels, *self.canvas)
+        assert scene.background_params is not None
+        return self._show_background(scene.background, scene.background_params)
+
+    def show_backgrounds(self, params: Float[Tensor, "B M R"]) -> Float[Tensor, "B m C H W"]:
+        """Render every background for every image; one black backdrop if there are none."""
+        batch, count, _ = params.shape
+        if self.backgrounds is None:
+            return params.new_zeros(batch, 1, self.channels, *self.canvas)
+        which = torch.arange(count, device=params.device).repeat(batch)
+        shown = self._show_background(which, params.flatten(0, 1))
+        return shown.unflatten(0, (batch, count))
+
+    def _show_background(
+        self, which: Int[Tensor, " n"], params: Float[Tensor, "n R"]
+    ) -> Float[Tensor, "n C H W"]:
+        assert self.backgrounds is not None
+        images = self.backgrounds.images().index_select(0, which)
+        images = self.background_chain.change_pixels(images, params)
+        if not self.background_chain.moves() and images.shape[-2:] == self.canvas:
+            return images[:, :-1]
+        points = canvas_points(*self.canvas, like=images).expand(len(images), -1, -1)
+        points = self.background_chain.pull(points, params)
+        return sample(images, points, self.canvas, outside="border")[:, :-1]
+
+    def draw_noise(self, amount: float) -> Float[Tensor, "K H W"] | None:
+        """Draw the noise of one training step for the masks (supplementary, Sec. C.4)."""
+        if amount == 0.0:
+            return None
+        # Drawn on the CPU, so that every device sees the same noise.
+        noise = (torch.rand(self.sprites.count, *self.canvas) * 2 - 1) * amount
+        return noise.to(next(self.sprites.parameters()))

@@ -1,0 +1,162 @@
+"""Sight: where canvases look in sprites, and what they find there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.nn.functional import grid_sample
+
+from celstack.geometry.homography import box, chained, grid, in_halves
+from celstack.geometry.sampling import canvas_points, look_up, sees, sees_within
+from celstack.geometry.windows import Windows, around
+from celstack.model.transform_chain import Chain
+
+Pull = Callable[[Tensor], Tensor]
+"""From points (g, m, 2) of g canvases to points (k, m, 2) of k sprites, k a multiple of g."""
+CELLS = 32
+"""Canvases are searched in about as many cells along their shorter side."""
+SLACK = 0.25
+"""How much further than its corners a cell may look, as a share of its own extent."""
+
+
+@attrs.frozen(eq=False)
+class Sight:
+    """Where each of g canvases looks in its sprites, of which there are k in all.
+
+    The sprites of a canvas follow one another. Where the map is a homography, ``matrix``
+    says the same as ``pull``, at less cost.
+    """
+
+    canvases: int
+    pull: Pull
+    matrix: Float[Tensor, "k r 3"] | None = None
+
+    @classmethod
+    def through(
+        cls,
+        layer_chain: Chain,
+        layer_params: Float[Tensor, "g Q"],
+        sprite_chain: Chain,
+        sprite_params: Float[Tensor, "n P"],
+    ) -> Sight:
+        """Look through what happens to layers, then through what happens to their sprites.
+
+        Where nothing moves single sprites, all those of a canvas are looked at in the same
+        way, and k is g.
+        """
+        canvases = len(layer_params)
+        matrix = layer_chain.matrix(layer_params)
+        if not sprite_chain.moves():
+            return cls(canvases, lambda p: layer_chain.pull(p, layer_params), matrix)
+        times = len(sprite_params) // canvases
+        of_sprite = sprite_chain.matrix(sprite_params)
+        if matrix is not None and of_sprite is not None:
+            grouped = of_sprite.unflatten(0, (canvases, times))
+            matrix = chained(grouped, matrix[:, None].expand(-1, times, -1, -1)).flatten(0, 1)
+        else:
+            matrix = None
+
+        def pull(points: Tensor) -> Tensor:
+            points = layer_chain.pull(points, layer_params)
+            return sprite_chain.pull(repeat(points, times), sprite_params)
+
+        return cls(canvases, pull, matrix)
+
+
+def look(
+    images: Float[Tensor, "k D h w"], sight: Sight, canvas: tuple[int, int]
+) -> tuple[Windows, Float[Tensor, "k D v u"]]:
+    """Look sprites up wherever they can be seen; outside the windows there is nothing."""
+    size = (images.shape[-2], images.shape[-1])
+    windows = find_windows(sight, canvas, size, images)
+    if sight.matrix is not None:
+        where = grid(in_halves(sight.matrix, size), windows)
+        return windows, grid_sample(images, where, padding_mode="zeros", align_corners=False)
+    points = sight.pull(_points(windows, images))
+    found = look_up(images, points, "zeros")
+    return windows, found.unflatten(2, (windows.height, windows.width))
+
+
+@torch.no_grad()
+def find_windows(
+    sight: Sight, canvas: tuple[int, int], size: tuple[int, int], like: Tensor
+) -> Windows:
+    """Return a window on each canvas from which its sprites, all of this size, are seen."""
+    if like.device.type != "cpu":
+        # The size of a window would have to come back from the device; use all pixels.
+        return Windows.whole(canvas, sight.canvases)
+    if sight.matrix is not None:
+        low, high = box(in_halves(sight.matrix, size), canvas, size)
+    else:
+        low, high = _search(sight, canvas, size, like)
+    low, high = low.view(sight.canvases, -1, 2), high.view(sight.canvases, -1, 2)
+    return around(low.amin(1), high.amax(1), canvas)
+
+
+def repeat(points: Float[Tensor, "n m 2"], times: int) -> Float[Tensor, "k m 2"]:
+    """Repeat each canvas's points; canvases that share one copy go on sharing it."""
+    if points.stride(0) == 0:
+        return points[:1].expand(len(points) * times, -1, -1)
+    return points.repeat_interleave(times, dim=0)
+
+
+def _points(windows: Windows, like: Tensor) -> Float[Tensor, "g m 2"]:
+    """List the points of windows; one copy for all where these are whole canvases."""
+    if windows.are_whole:
+        return canvas_points(*windows.canvas, like=like).expand(len(windows), -1, -1)
+    x, y = windows.coordinates(like)
+    pairs = torch.broadcast_tensors(x[:, None, :], y[:, :, None])
+    return torch.stack(pairs, dim=-1).flatten(1, 2)
+
+
+def _search(
+    sight: Sight, canvas: tuple[int, int], size: tuple[int, int], like: Tensor
+) -> tuple[Float[Tensor, "g 2"], Float[Tensor, "g 2"]]:
+    """Bound the pixels of each canvas that see something, by looking from a lattice of them."""
+    height, width = canvas
+    points = canvas_points(height, width, like).view(height, width, 2)
+    step = max(1, min(canvas) // CELLS)
+    rows, columns = _lattice(height, step), _lattice(width, step)
+    pulled = sight.pull(points[rows][:, columns].flatten(0, 1).expand(sight.canvases, -1, -1))
+    pulled = pulled.view(-1, len(rows), len(columns), 2)
+    if step == 1:
+        seen = sees(pulled.flatten(1, 2), size).view(pulled.shape[:3])
+    else:
+        seen = _cells_seen(pulled, size)
+    seen = seen.view(sight.canvases, -1, *seen.shape[1:]).any(1)
+    left, right = _span(seen.any(1), columns)
+    top, bottom = _span(seen.any(2), rows)
+    return torch.stack([left, top], 1).double(), torch.stack([right, bottom], 1).double()
+
+
+def _lattice(length: int, step: int) -> Int[Tensor, " n"]:
+    return torch.cat([torch.arange(0, length - 1, step), torch.tensor([length - 1])])
+
+
+def _cells_seen(
+    corners: Float[Tensor, "n r c 2"], size: tuple[int, int]
+) -> Bool[Tensor, "n r-1 c-1"]:
+    """Tell which cells may see the sprite. Warps are smooth: a cell looks near its corners."""
+    low, high = corners, corners
+    for axis in (1, 2):
+        pairs = low.shape[axis] - 1
+        low = torch.minimum(low.narrow(axis, 0, pairs), low.narrow(axis, 1, pairs))
+        high = torch.maximum(high.narrow(axis, 0, pairs), high.narrow(axis, 1, pairs))
+    slack = SLACK * (high - low)
+    seen = sees_within((low - slack).flatten(1, 2), (high + slack).flatten(1, 2), size)
+    return seen.view(low.shape[:3])
+
+
+def _span(
+    seen: Bool[Tensor, "g r"], lattice: Int[Tensor, " R"]
+) -> tuple[Int[Tensor, " g"], Int[Tensor, " g"]]:
+    """Return where the seen part of each line begins and ends; nowhere: before it begins."""
+    flags = seen.to(torch.uint8)
+    first, last = flags.argmax(1), seen.shape[1] - 1 - flags.flip(1).argmax(1)
+    # A cell ends where the next begins; the last one, where the line does.
+    begin, end = lattice[first], lattice[last + len(lattice) - seen.shape[1]]
+    return begin, torch.where(seen.any(1), end, begin - 1)

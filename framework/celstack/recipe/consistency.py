@@ -1,0 +1,172 @@
+"""Sense: what every part accepts and the whole cannot mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import attrs
+
+from celstack.errors import CelstackError, Problem, RecipeError, did_you_mean, shown
+from celstack.interfaces.selector import Selector
+from celstack.interfaces.transform import Transform, Warp
+from celstack.recipe.assembly import Assembly, Stage
+
+
+def demand_sense(assembly: Assembly) -> None:
+    """Raise RecipeError if an assembly made in Python cannot mean anything."""
+    problems = check_sense(assembly)
+    if problems:
+        raise RecipeError("assembly", problems)
+
+
+def check_sense(assembly: Assembly) -> list[Problem]:
+    """Find everything that does not make sense, with its place in a recipe."""
+    return [
+        *_check_stages(assembly),
+        *_check_leftovers(assembly),
+        *_check_sizes(assembly),
+        *_check_selectors(assembly),
+        *_check_teachers(assembly),
+        *_check_splits(assembly),
+    ]
+
+
+def _check_stages(assembly: Assembly) -> list[Problem]:
+    if not assembly.stages:
+        return [Problem("stages", "there must be at least one, with steps or epochs")]
+    chains = assembly.transforms
+    known = {t.name for t in (*chains.sprite, *chains.layer, *chains.background)}
+    return [
+        Problem(
+            f"stages[{index}].transforms",
+            f"there is no transform {shown(name)}{did_you_mean(name, known)}",
+        )
+        for index, stage in enumerate(assembly.stages)
+        for name in stage.transforms or ()
+        if name not in known
+    ]
+
+
+def _check_leftovers(assembly: Assembly) -> list[Problem]:
+    """Find what would be left out silently."""
+    problems = []
+    if assembly.transforms.background and assembly.backgrounds is None:
+        text = "there are no backgrounds to transform; add [backgrounds]"
+        problems.append(Problem("transforms.background", text))
+    if assembly.training.precision != "32" and assembly.predictor is None:
+        text = "there is no predictor, and so no encoder to compute in other than 32 bits"
+        problems.append(Problem("training.precision", text))
+    names = [metric.name for metric in assembly.metrics]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            problems.append(Problem(f"metrics[{index}]", f"{name} is there already"))
+    for index, stage in enumerate(assembly.stages):
+        if stage.freeze_sprites and not _learns_without_sprites(assembly, stage):
+            text = "sprites are frozen, and there is nothing else that could learn"
+            problems.append(Problem(f"stages[{index}]", text))
+    return problems
+
+
+def _learns_without_sprites(assembly: Assembly, stage: Stage) -> bool:
+    if assembly.backgrounds is not None:
+        return True
+    chains = (*assembly.transforms.sprite, *assembly.transforms.layer)
+    return assembly.predictor is not None and _have_params(chains, stage)
+
+
+def _can_be_taught(assembly: Assembly, stage: Stage) -> bool:
+    chains = assembly.transforms
+    everything = (*chains.sprite, *chains.layer, *chains.background)
+    return bool(assembly.compositor.num_logits) or _have_params(everything, stage)
+
+
+def _have_params(transforms: Iterable[Transform], stage: Stage) -> bool:
+    """Tell whether any of the transforms that a stage uses has parameters."""
+    at_work = [t for t in transforms if stage.transforms is None or t.name in stage.transforms]
+    return any(t.num_params for t in at_work)
+
+
+def _check_sizes(assembly: Assembly) -> list[Problem]:
+    problems = []
+    layers, most = assembly.compositor.layers, assembly.dataset.most_objects
+    if most is not None and layers < most:
+        text = f"{layers} cannot hold the {most} objects that {assembly.dataset.name} may show"
+        problems.append(Problem("compositor.layers", text))
+    size = getattr(assembly.sprites, "size", None)
+    movers = (*assembly.transforms.sprite, *assembly.transforms.layer)
+    canvas = assembly.dataset.image_shape[1:]
+    placed = any(isinstance(transform, Warp) for transform in movers)
+    if size is not None and not placed and (size[0] < canvas[0] or size[1] < canvas[1]):
+        text = (
+            f"{list(size)} is smaller than the canvas {list(canvas)} and nothing places it; "
+            "add a transform that moves it, such as a position"
+        )
+        problems.append(Problem("sprites.size", text))
+    return problems
+
+
+def _check_selectors(assembly: Assembly) -> list[Problem]:
+    asked = {"selector": assembly.selector}
+    for index, stage in enumerate(assembly.stages):
+        if stage.selector is not None:
+            asked[f"stages[{index}].selector"] = stage.selector
+    refusals = {place: _refusal(assembly, selector) for place, selector in asked.items()}
+    return [Problem(place, text) for place, text in refusals.items() if text]
+
+
+def _check_teachers(assembly: Assembly) -> list[Problem]:
+    """Find teachers with nobody to teach, or with nothing of their own to say."""
+    stages = assembly.stages
+    taught = [index for index, stage in enumerate(stages) if stage.teacher is not None]
+    if not taught:
+        return []
+    alone = _with(assembly, predictor=None)
+    problems = []
+    for index in taught:
+        teacher = stages[index].teacher
+        assert teacher is not None
+        text = _refusal(assembly, teacher)
+        if assembly.predictor is None:
+            text = "there is no predictor to teach; add a [predictor]"
+        elif not text and _refusal(alone, teacher):
+            text = f"{teacher.name} needs the very predictor that it would teach; take another"
+        elif not text and not _can_be_taught(assembly, stages[index]):
+            text = "the stage uses no transform with parameters, so there is nothing to teach"
+        if text:
+            problems.append(Problem(f"stages[{index}].teacher", text))
+    last = stages[-1].selector or assembly.selector
+    if assembly.predictor is not None and not _refusal(alone, last):
+        text = f"{last.name} does not ask the predictor, which would have been taught in vain"
+        place = (
+            "selector" if stages[-1].selector is None else f"stages[{len(stages) - 1}].selector"
+        )
+        problems.append(Problem(place, f"{text}; end with a selector that does"))
+    return problems
+
+
+def _refusal(assembly: Assembly, selector: Selector) -> str:
+    """Return why a selector cannot work with the other parts; nothing if it can."""
+    try:
+        model = _with(assembly, selector=selector).decomposer()
+        model.measure(assembly.dataset.image_shape)
+    except CelstackError as error:
+        return str(error)
+    return ""
+
+
+def _with(assembly: Assembly, **parts: Any) -> Assembly:
+    """Return the same assembly with some other parts."""
+    made: Any = assembly  # type checkers are not told that settings are attrs classes
+    return attrs.evolve(made, **parts)
+
+
+def _check_splits(assembly: Assembly) -> list[Problem]:
+    problems = []
+    splits = assembly.dataset.splits
+    text = f"{assembly.dataset.name} has only the splits {', '.join(splits)}"
+    if assembly.evaluation.split not in splits:
+        problems.append(Problem("evaluation.split", text))
+    if "train" not in splits:
+        problems.append(Problem("dataset", f"{text}, and learning needs one called train"))
+    return problems

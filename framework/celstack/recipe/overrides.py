@@ -1,0 +1,108 @@
+"""Overrides: ``--set path=value`` changes one value of a recipe."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from celstack.errors import CelstackError, spelt
+from celstack.recipe.merge import DEEPEST, Table, as_table, merge, too_deep
+
+PATH = re.compile(r"\s*[\w-]+(\.[\w-]+|\[\d+\])*\s*", re.ASCII)
+PIECE = re.compile(r"[\w-]+", re.ASCII)
+
+
+class Override(NamedTuple):
+    """A value and its place: keys of tables and indices of lists."""
+
+    keys: list[str | int]
+    value: Any
+    option: str = "--set"
+    """How the user said it, for messages."""
+
+    @property
+    def path(self) -> str:
+        """Spell the place, as in ``transforms.layer[0].use``."""
+        return _spell(self.keys)
+
+
+def override(table: Table, changes: Iterable[str | Override]) -> None:
+    """Change a table in place, as ``path=value`` texts say; their order does not matter."""
+    overrides = [parse(one) if isinstance(one, str) else one for one in changes]
+    # Whole tables come before what is in them, and a new 'use' starts its table afresh.
+    for one in sorted(overrides, key=lambda o: (len(o.keys), o.keys[-1] != "use")):
+        _change(table, one)
+    if too_deep(table):
+        raise CelstackError(f"--set: makes tables more than {DEEPEST} deep")
+
+
+def parse(text: str, option: str = "--set") -> Override:
+    """Read ``path=value``, or say what is wrong with it."""
+    path, equals, value = text.partition("=")
+    if not equals or not PATH.fullmatch(path):
+        raise CelstackError(
+            f"{option} {text}: write path=value, as in selector.sweeps=3 "
+            "or transforms.layer[0].use=color"
+        )
+    if path.strip() == "extends":
+        raise CelstackError(
+            f"{option} {text}: what a recipe extends cannot be changed from here"
+        )
+    # An index of ten digits is no index of anything.
+    keys = [int(p) if p.isdigit() and len(p) < 10 else p for p in PIECE.findall(path)]
+    if len(keys) > DEEPEST:
+        raise CelstackError(f"{option} {path[:20]}...: more than {DEEPEST} tables deep")
+    return Override(keys, parse_value(value.strip(), f"{option} {text}"), option)
+
+
+def parse_value(value: str, said: str) -> Any:
+    """Read a value of TOML, or a bare word; else complain of what was ``said``."""
+    try:
+        parsed = tomllib.loads(f"value = {value}")
+        if set(parsed) == {"value"}:
+            return parsed["value"]
+    except (ValueError, RecursionError):
+        pass
+    # A bare word is a string: nobody wants to quote quotes for the shell.
+    if value and value[0] not in "[{\"'" and "\n" not in value:
+        return value
+    raise CelstackError(f"{said}: what follows '=' is not a value of TOML")
+
+
+def _change(table: Table, change: Override) -> None:
+    at: Any = table
+    keys, value, option = change
+    for depth in range(1, len(keys)):
+        at = _step_into(at, keys[:depth], option)
+    last = keys[-1]
+    if isinstance(at, dict) and isinstance(last, str):
+        merged = merge(at, {last: value})
+        at.clear()
+        at.update(merged)
+    else:
+        _step_into(at, keys, option)
+        at[last] = value
+
+
+def _step_into(at: Any, keys: list[str | int], option: str) -> Any:
+    key, above = keys[-1], keys[:-1]
+    if isinstance(at, dict) and isinstance(key, str):
+        at.setdefault(key, {})
+    elif not isinstance(at, list) or not isinstance(key, int):
+        needed = "list" if isinstance(key, int) else "table"
+        what = _spell(above) or "the recipe"
+        raise CelstackError(f"{option} {_spell(keys)}: {what} is not a {needed}")
+    elif key >= len(at):
+        raise CelstackError(
+            f"{option} {_spell(keys)}: {_spell(above)} has only {len(at)} items, counted from 0"
+        )
+    if isinstance(at[key], str):
+        at[key] = as_table(at[key])
+    return at[key]
+
+
+def _spell(keys: list[str | int]) -> str:
+    parts = (f"[{key}]" if isinstance(key, int) else f".{spelt(key)}" for key in keys)
+    return "".join(parts).removeprefix(".")

@@ -1,0 +1,46 @@
+"""Curriculum: which stage a step belongs to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import attrs
+
+from celstack.recipe.assembly import Stage
+
+
+@attrs.frozen
+class Phase:
+    """A stage with its place in the run: it holds the steps after ``start``, up to ``end``."""
+
+    stage: Stage
+    number: int
+    start: int
+    end: int
+
+    @property
+    def title(self) -> str:
+        """Name the stage, by its number if it has no name."""
+        return self.stage.name or f"stage {self.number}"
+
+    def rate_factor(self, step: int) -> float:
+        """Return what the schedule multiplies learning rates by, after so many steps."""
+        done, warmup = step - self.start, self.stage.warmup
+        if done < warmup:
+            return (done + 1) / (warmup + 1)
+        if self.stage.schedule == "constant":
+            return 1.0
+        share = (done - warmup) / max(self.end - self.start - warmup, 1)
+        return 0.5 * (1 + math.cos(math.pi * share))
+
+
+def schedule(stages: Sequence[Stage], images: int, batch_size: int) -> list[Phase]:
+    """Lay the stages end to end, in steps; the last batch of an epoch may be smaller."""
+    per_epoch = math.ceil(images / batch_size)
+    phases: list[Phase] = []
+    for number, stage in enumerate(stages, start=1):
+        start = phases[-1].end if phases else 0
+        length = stage.steps if stage.steps is not None else (stage.epochs or 0) * per_epoch
+        phases.append(Phase(stage, number, start, start + length))
+    return phases

@@ -1,0 +1,176 @@
+"""Entry points to parts: what is installed, and what of it is broken.
+
+Listing reads package metadata alone. A plugin is imported when it is needed, by itself,
+and one that fails costs only itself: the reason is kept and told when its name is missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib.metadata import Distribution, EntryPoint, entry_points
+from typing import Any, NamedTuple
+
+from celstack.errors import CelstackError, did_you_mean, one_line, shown
+from celstack.registry.kinds import KINDS, Kind
+
+GROUP = "celstack"
+# Recipes of the core's own distribution keep their meaning whatever else is installed;
+# between two strangers nobody can say who is meant, and both are refused.
+CORE = "celstack"
+
+
+class Plugin(NamedTuple):
+    """One entry point of the group ``celstack``, not yet imported."""
+
+    kind: str
+    name: str
+    package: str
+    version: str
+    entry: EntryPoint
+    refused: str = ""
+
+    @property
+    def title(self) -> str:
+        """Name the plugin and its owner, as in ``dataset-clevr6 (acme-scenes 0.3)``."""
+        return f"{self.entry.name} ({self.owner})"
+
+    @property
+    def owner(self) -> str:
+        """Name the package and its version."""
+        return f"{self.package} {self.version}"
+
+
+class BrokenPluginError(CelstackError):
+    """A plugin that cannot be used, and why."""
+
+
+class Catalog:
+    """All plugins that are installed, by kind and name."""
+
+    def __init__(self, entries: Iterable[EntryPoint] | None = None) -> None:
+        found = entry_points(group=GROUP) if entries is None else entries
+        self.plugins = _refuse_duplicates(sorted(_read(list(found))))
+        self._known = {(p.kind, p.name): p for p in self.plugins if not p.refused}
+        self._loaded: dict[tuple[str, str], type[Any] | BrokenPluginError] = {}
+
+    def names(self, kind: str) -> list[str]:
+        """List the names a recipe may use for parts of this kind."""
+        return [name for known, name in self._known if known == kind]
+
+    def find(self, kind: str, name: str) -> Plugin:
+        """Find a plugin without importing it, or say what is known instead."""
+        if (kind, name) in self._known:
+            return self._known[kind, name]
+        raise CelstackError(self._explain_absence(kind, name))
+
+    def load(self, kind: str, name: str) -> type[Any]:
+        """Import a plugin and return its class, or say why it is broken."""
+        plugin = self.find(kind, name)
+        if (kind, name) not in self._loaded:
+            try:
+                self._loaded[kind, name] = _load(plugin)
+            # Whatever a stranger's module does while it is imported is its own fault.
+            except (Exception, SystemExit) as error:
+                reason = str(error) if isinstance(error, BrokenPluginError) else one_line(error)
+                self._loaded[kind, name] = BrokenPluginError(
+                    f"broken plugin: {plugin.title}: {reason}"
+                )
+        outcome = self._loaded[kind, name]
+        if isinstance(outcome, BrokenPluginError):
+            raise outcome
+        return outcome
+
+    def _explain_absence(self, kind: str, name: str) -> str:
+        known = self.names(kind)
+        text = f"no {kind} is called {shown(name)}{did_you_mean(name, known)}"
+        others = [KINDS[other].title for other, same in self._known if same == name]
+        if others:
+            text = f"{shown(name)} is {' and '.join(others)}, not {KINDS[kind].title}"
+        text += f" (known: {', '.join(known) or 'none'})"
+        for plugin in self.plugins:
+            # An entry whose name is malformed may be the one that is meant.
+            malformed = plugin.kind not in KINDS and plugin.entry.name.endswith(name)
+            if plugin.refused and (plugin.entry.name == f"{kind}-{name}" or malformed):
+                text += f"; refused plugin: {plugin.title}: {plugin.refused}"
+        return text
+
+
+def _load(plugin: Plugin) -> type[Any]:
+    from pluggy import PluginValidationError
+
+    from celstack.registry.manager import new_plugin_manager
+
+    # A manager for each: what one plugin does wrong cannot reach the next.
+    manager = new_plugin_manager()
+    module = plugin.entry.load()
+    manager.register(module, name=plugin.entry.name)
+    try:
+        manager.check_pending()
+    except PluginValidationError:
+        hooks = manager.get_hookcallers(module) or []
+        name = next(hook.name for hook in hooks if not hook.has_spec())
+        hint = did_you_mean(name, (kind.hook for kind in KINDS.values()))
+        raise BrokenPluginError(f"there is no hook {name}{hint}") from None
+    kind = KINDS[plugin.kind]
+    return _checked_class(getattr(manager.hook, kind.hook)(), kind, plugin.name)
+
+
+def _checked_class(provided: list[Any], kind: Kind, name: str) -> type[Any]:
+    if not provided:
+        raise BrokenPluginError(
+            f"it has no hook {kind.hook}, or lacks @hookimpl on it, or it returns nothing"
+        )
+    if not isinstance(provided[0], dict):
+        raise BrokenPluginError(
+            f"its {kind.hook} must return a dict of classes by name, not {shown(provided[0])}"
+        )
+    if name not in provided[0]:
+        others = ", ".join(map(shown, provided[0])) or "nothing"
+        raise BrokenPluginError(f"its {kind.hook} provides {others}, not '{name}'")
+    part = provided[0][name]
+    if not isinstance(part, type) or not issubclass(part, kind.load_interface()):
+        raise BrokenPluginError(f"{shown(part)} is not a subclass of celstack.{kind.interface}")
+    missing = ", ".join(sorted(getattr(part, "__abstractmethods__", ())))
+    if missing:
+        raise BrokenPluginError(f"{part.__name__} does not define {missing}")
+    return part
+
+
+def _read(entries: Iterable[EntryPoint]) -> list[Plugin]:
+    owners: dict[int, tuple[str, str]] = {}
+    plugins = []
+    for entry in entries:
+        # Asking a distribution for its name parses its metadata anew each time.
+        if id(entry.dist) not in owners:
+            owners[id(entry.dist)] = _owner(entry.dist)
+        kind, _, name = entry.name.partition("-")
+        refused = ""
+        if kind not in KINDS or not name:
+            refused = f"an entry is named <kind>-<name>, the kind one of {', '.join(KINDS)}"
+        elif not entry.pattern.match(entry.value):
+            refused = f"{shown(entry.value)} does not name a module"
+        plugins.append(Plugin(kind, name, *owners[id(entry.dist)], entry, refused))
+    return plugins
+
+
+def _owner(dist: Distribution | None) -> tuple[str, str]:
+    try:
+        return (dist.name, str(dist.version)) if dist and dist.name else ("?", "?")
+    except Exception:  # metadata that is damaged is no reason to refuse the code
+        return ("?", "?")
+
+
+def _refuse_duplicates(plugins: list[Plugin]) -> list[Plugin]:
+    claims: dict[str, list[Plugin]] = {}
+    for plugin in plugins:
+        claims.setdefault(plugin.entry.name, []).append(plugin)
+    return [_judge(plugin, claims[plugin.entry.name]) for plugin in plugins]
+
+
+def _judge(plugin: Plugin, claimants: list[Plugin]) -> Plugin:
+    rivals = [rival.owner for rival in claimants if rival is not plugin]
+    if plugin.refused or not rivals or plugin.package == CORE:
+        return plugin
+    if any(rival.package == CORE for rival in claimants):
+        return plugin._replace(refused=f"the name is taken by {CORE}")
+    return plugin._replace(refused=f"the name is claimed by {' and '.join(rivals)} too")

@@ -1,0 +1,54 @@
+"""Arguments are checked against annotations, in Python just as in a recipe."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar, dataclass_transform
+
+import attrs
+
+from celstack.errors import CelstackError, did_you_mean
+from celstack.registry.coerce import Misfit, fit
+from celstack.registry.signature import hints_of
+
+Made = TypeVar("Made")
+
+
+def checked(init: Callable[..., None]) -> Callable[..., None]:
+    """Make a constructor refuse what a recipe would refuse, with the same words."""
+    signature = inspect.signature(init)
+    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    open_ended = any(p.kind == p.VAR_KEYWORD for p in signature.parameters.values())
+    single = {p.name for p in signature.parameters.values() if p.kind not in several}
+
+    @functools.wraps(init)
+    def check_and_call(self: Any, *args: Any, **kwargs: Any) -> None:
+        for name in kwargs:
+            if name not in single and not open_ended:
+                known = [option for option in signature.parameters if option != "self"]
+                takes = f"takes {', '.join(known) or 'no options'}{did_you_mean(name, known)}"
+                raise CelstackError(f"{type(self).__name__}({name}=...): it {takes}")
+        try:
+            bound = signature.bind(self, *args, **kwargs)
+        except TypeError as error:
+            raise CelstackError(f"{type(self).__name__}(...): {error}") from None
+        hints = hints_of(init)
+        for name in [name for name in bound.arguments if name in single and name in hints]:
+            try:
+                bound.arguments[name] = fit(bound.arguments[name], hints[name])
+            except Misfit as misfit:
+                where = f"{type(self).__name__}({name}{misfit.place}=...)"
+                raise CelstackError(f"{where}: {misfit.text}") from None
+        init(*bound.args, **bound.kwargs)
+
+    return check_and_call
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(attrs.field,))
+def settings(cls: type[Made]) -> type[Made]:
+    """Make a frozen attrs class whose arguments are checked."""
+    made = attrs.frozen(cls, kw_only=True)
+    made.__init__ = checked(made.__init__)  # type: ignore[method-assign]
+    return made
