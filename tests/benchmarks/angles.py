@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from celstack.runs.open import open_run
-from celstack_kit.datasets.dsprites import NAMES, TURNS, Drawn
+from celstack_kit.datasets.multi_dsprites.shapes import NAMES, TURNS, Drawn
 
 SYMMETRY = {"square": 4, "ellipse": 2, "heart": 1}
 

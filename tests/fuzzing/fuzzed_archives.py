@@ -12,10 +12,10 @@ from mutations import mutated_bytes, word
 from trial import Kind
 
 from celstack.data.download.archives import extract
-from celstack_kit.datasets.dsprites import MEMBER, Published
 from celstack_kit.datasets.gtsrb8 import ARCHIVE as SIGNS
 from celstack_kit.datasets.gtsrb8 import CLASSES, Gtsrb8
 from celstack_kit.datasets.gtsrb8 import FOLDER as SIGNS_FOLDER
+from celstack_kit.datasets.multi_dsprites.shapes import MEMBER, Published
 from celstack_kit.datasets.weizmann_horse import ARCHIVE as HORSES
 from celstack_kit.datasets.weizmann_horse import FOLDER as HORSES_FOLDER
 from celstack_kit.datasets.weizmann_horse import WeizmannHorse

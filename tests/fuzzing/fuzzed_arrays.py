@@ -9,9 +9,9 @@ from mutations import mutated_bytes
 from scipy.io import savemat
 from trial import Kind
 
-from celstack_kit.datasets.stored import Stored
+from celstack_kit.dataset_support.cache_writer import ARRAYS
+from celstack_kit.dataset_support.image_cache import Stored
 from celstack_kit.datasets.svhn import Svhn
-from celstack_kit.datasets.writer import ARRAYS
 
 HEADER = 128
 """Bytes before the first variable of a .mat file."""

@@ -8,8 +8,8 @@ from PIL import Image
 from trial import Kind
 
 from celstack.data.images import find_images, read_fitted
-from celstack_kit.datasets.decode import as_tensor, decode, decode_ids
 from celstack_kit.datasets.image_folder import ImageFolder
+from celstack_kit.formats.images import as_tensor, decode, decode_ids
 
 SIZE = (5, 7)
 FORMATS = {

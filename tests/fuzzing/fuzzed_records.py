@@ -8,9 +8,9 @@ from tfrecords import example, framed, scene
 from trial import Kind
 
 from celstack.errors import CelstackError
+from celstack_kit.dataset_support.object_records import record_scenes
 from celstack_kit.datasets.clevr6 import Clevr6
 from celstack_kit.datasets.multi_dsprites import MultiDsprites
-from celstack_kit.datasets.scene_records import record_scenes
 from celstack_kit.datasets.tetrominoes import Tetrominoes
 
 SMALL = (4, 4)
@@ -61,7 +61,7 @@ class Records(Kind):
 
 def framed_fast(message):
     """Do as ``framed``, whose checksum is slow, by the reader's own."""
-    from celstack_kit.datasets.tfrecord import HEAD, TAIL, masked
+    from celstack_kit.formats.tfrecord import HEAD, TAIL, masked
 
     length = len(message).to_bytes(8, "little")
     head = HEAD.pack(len(message), masked(length))

@@ -13,12 +13,12 @@ from annotated_types import Ge, Interval
 from PIL import Image
 
 from celstack import CelstackError, Source, hookimpl
-from celstack_kit.datasets.clevr_chunks import Job, chunks, processes
-from celstack_kit.datasets.clevr_scenes import CLASSES
-from celstack_kit.datasets.labelled import Labelled
-from celstack_kit.datasets.scene_records import Record
-from celstack_kit.datasets.scenes import BUCKET, HOMEPAGE, Scenes
-from celstack_kit.datasets.writer import Writer
+from celstack_kit.clevr.layout import CLASSES
+from celstack_kit.clevr.workers import Job, chunks, processes
+from celstack_kit.dataset_support.cache_writer import Writer
+from celstack_kit.dataset_support.labelled_image import Labelled
+from celstack_kit.dataset_support.multi_object import BUCKET, HOMEPAGE, Scenes
+from celstack_kit.dataset_support.object_records import Record
 
 PAPER_SIDE = 128
 PUBLISHED = (240, 320)

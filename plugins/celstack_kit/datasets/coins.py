@@ -13,9 +13,9 @@ from scipy.ndimage import gaussian_filter
 
 from celstack import CelstackError, hookimpl
 from celstack.errors import shown
-from celstack_kit.datasets.collage import Collage, Cutout, add_collages
-from celstack_kit.datasets.generated import Generated
-from celstack_kit.datasets.writer import Writer
+from celstack_kit.dataset_support.cache_writer import Writer
+from celstack_kit.dataset_support.collage import Collage, Cutout, add_collages
+from celstack_kit.dataset_support.generated import Generated
 
 FINE = 8
 """Coins are drawn so many times larger, and made smaller: that smooths their edges."""

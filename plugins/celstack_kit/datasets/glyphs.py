@@ -10,9 +10,9 @@ from PIL import Image, ImageDraw, ImageFont
 
 from celstack import CelstackError, hookimpl
 from celstack.errors import shown
-from celstack_kit.datasets.collage import Collage, Cutout, add_collages
-from celstack_kit.datasets.generated import Generated
-from celstack_kit.datasets.writer import Writer
+from celstack_kit.dataset_support.cache_writer import Writer
+from celstack_kit.dataset_support.collage import Collage, Cutout, add_collages
+from celstack_kit.dataset_support.generated import Generated
 
 PAPER = np.array([0.97, 0.95, 0.9])
 INK = np.array([0.05, 0.05, 0.1])

@@ -15,8 +15,8 @@ from PIL import Image, ImageOps
 from torch import Tensor
 
 from celstack import Batch, CelstackError, Dataset, hookimpl
-from celstack_kit.datasets.damage import sound
-from celstack_kit.datasets.decode import as_tensor, decode, decode_ids, upright_size
+from celstack_kit.formats.images import as_tensor, decode, decode_ids, upright_size
+from celstack_kit.formats.read_errors import sound
 
 LOOKED_AT = 200
 """How many images are measured to choose a canvas."""

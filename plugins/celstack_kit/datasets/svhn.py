@@ -10,8 +10,8 @@ from torch import Tensor
 
 from celstack import Batch, CelstackError, Dataset, Source, hookimpl
 from celstack.data.paths import find, look
-from celstack_kit.datasets.damage import LOG, naming
-from celstack_kit.datasets.matlab import read_arrays
+from celstack_kit.formats.matlab import read_arrays
+from celstack_kit.formats.read_errors import LOG, naming
 
 OFFICIAL = {"train": 73_257, "test": 26_032, "extra": 531_131}
 """The three files, and how many digits were published in each."""

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from celstack import CelstackError, Source, hookimpl
 from celstack.errors import shown
-from celstack_kit.datasets.labelled import Labelled
-from celstack_kit.datasets.scene_records import Record
-from celstack_kit.datasets.scenes import BUCKET, HOMEPAGE, Scenes
-from celstack_kit.datasets.writer import Writer
+from celstack_kit.dataset_support.cache_writer import Writer
+from celstack_kit.dataset_support.labelled_image import Labelled
+from celstack_kit.dataset_support.multi_object import BUCKET, HOMEPAGE, Scenes
+from celstack_kit.dataset_support.object_records import Record
 
 PIECES = {
     "I": ["1111"],

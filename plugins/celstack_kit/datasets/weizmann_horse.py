@@ -14,9 +14,9 @@ from torch import Tensor
 
 from celstack import Batch, CelstackError, Dataset, hookimpl
 from celstack.data.paths import find
-from celstack_kit.datasets.archive import Archive
-from celstack_kit.datasets.damage import LOG, sound
-from celstack_kit.datasets.decode import as_tensor, decode
+from celstack_kit.formats.archive import Archive
+from celstack_kit.formats.images import as_tensor, decode
+from celstack_kit.formats.read_errors import LOG, sound
 
 ARCHIVE = "weizmann_horse_db.tar"
 FOLDER = "weizmann_horse_db"

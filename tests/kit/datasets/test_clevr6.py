@@ -7,9 +7,12 @@ from tfrecords import example, scene, write_records
 from celstack.data.paths import cache
 from celstack.errors import CelstackError
 from celstack.testing import check_dataset
-from celstack_kit.datasets import clevr6, clevr_chunks, stored, tfrecord
+from celstack_kit.dataset_support.cache_writer import Writer
+from celstack_kit.clevr import workers
+from celstack_kit.dataset_support import image_cache as stored
+from celstack_kit.datasets import clevr6
+from celstack_kit.formats import tfrecord
 from celstack_kit.datasets.clevr6 import Clevr6
-from celstack_kit.datasets.writer import Writer
 
 RECORDS = "clevr_with_masks_train.tfrecords"
 
@@ -36,7 +39,7 @@ def refusal(make):
 def little(monkeypatch):
     """Let images be generated that are small enough to wait for."""
     pytest.importorskip("mitsuba")
-    monkeypatch.setattr(clevr_chunks, "CHUNK", 2)
+    monkeypatch.setattr(workers, "CHUNK", 2)
     small = {"side": 24, "count": 5, "test_count": 1, "samples": 4}
     return lambda **options: Clevr6(**small | options)
 
@@ -48,8 +51,8 @@ def test_generated_images_keep_the_promises_of_a_dataset(little):
 def test_images_are_those_of_their_job(little):
     batch = little(seed=7, objects=(4, 5)).read("train", range(5))
 
-    job = clevr_chunks.Job(seed=7, split=0, least=4, most=5, samples=4, side=24)
-    drawn = clevr_chunks.draw(job, 3)
+    job = workers.Job(seed=7, split=0, least=4, most=5, samples=4, side=24)
+    drawn = workers.draw(job, 3)
     levels = (batch.images[3] * 255).round().byte().permute(1, 2, 0)
     assert np.array_equal(levels, drawn.image)
     assert np.array_equal(batch.instances[3], drawn.instances)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from celstack.errors import CelstackError
-from celstack_kit.datasets.clevr_chunks import CHUNK, Job, _start, chunks, draw, processes
+from celstack_kit.clevr.workers import CHUNK, Job, _start, chunks, draw, processes
 
 pytest.importorskip("mitsuba")
 

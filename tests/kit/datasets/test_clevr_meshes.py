@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from celstack_kit.datasets.clevr_meshes import rounded_cube, rounded_cylinder
+from celstack_kit.clevr.meshes import rounded_cube, rounded_cylinder
 
 MESHES = pytest.mark.parametrize("mesh", [rounded_cube, rounded_cylinder])
 

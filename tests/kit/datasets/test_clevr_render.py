@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from celstack_kit.datasets.clevr_render import _without_specks, instances, render
-from celstack_kit.datasets.clevr_scenes import LAMPS, SHAPES, Scene, Thing
+from celstack_kit.clevr.layout import LAMPS, SHAPES, Scene, Thing
+from celstack_kit.clevr.renderer import _without_specks, instances, render
 
 pytest.importorskip("mitsuba")
 

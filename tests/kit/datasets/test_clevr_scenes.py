@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 import pytest
 
-from celstack_kit.datasets.clevr_scenes import CLASSES, COLOURS, Scene, Thing, arrangements
+from celstack_kit.clevr.layout import CLASSES, COLOURS, Scene, Thing, arrangements
 
 LOOK = Scene((), eye=(7.5, -6.5, 5.35), lamps={})
 

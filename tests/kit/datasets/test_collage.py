@@ -1,6 +1,6 @@
 import numpy as np
 
-from celstack_kit.datasets.collage import Collage, Cutout
+from celstack_kit.dataset_support.collage import Collage, Cutout
 
 GREY = np.full((3, 4, 3), 0.2)
 WHITE = np.ones((1, 2, 3))

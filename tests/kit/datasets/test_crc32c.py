@@ -3,7 +3,7 @@ import tfrecords
 from hypothesis import given
 from hypothesis import strategies as st
 
-from celstack_kit.datasets.crc32c import crc32c
+from celstack_kit.formats.crc32c import crc32c
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from celstack.errors import CelstackError
-from celstack_kit.datasets import dsprites
-from celstack_kit.datasets.dsprites import Drawn, Published
+from celstack_kit.datasets.multi_dsprites import shapes as dsprites
+from celstack_kit.datasets.multi_dsprites.shapes import Drawn, Published
 
 SQUARE, ELLIPSE, HEART = range(3)
 LARGEST = 5

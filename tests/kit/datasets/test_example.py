@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tfrecords import counted, example, varint
 
-from celstack_kit.datasets.example import parse_example
+from celstack_kit.formats.tf_example import parse_example
 
 
 def one(name, feature):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.io import loadmat, savemat
 
-from celstack_kit.datasets.matlab import HEADER, read_arrays
+from celstack_kit.formats.matlab import HEADER, read_arrays
 
 TABLE = {
     "bytes": np.arange(24, dtype=np.uint8).reshape(2, 3, 4),

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from celstack.errors import CelstackError
-from celstack_kit.datasets.scene_folder import folder_scenes
+from celstack_kit.dataset_support.mask_folders import folder_scenes
 
 
 @pytest.fixture

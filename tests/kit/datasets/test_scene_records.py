@@ -3,7 +3,7 @@ import pytest
 from tfrecords import example, scene, write_records
 
 from celstack.errors import CelstackError
-from celstack_kit.datasets.scene_records import record_scenes
+from celstack_kit.dataset_support.object_records import record_scenes
 
 SIZE = (2, 3)
 IMAGE = np.arange(18, dtype=np.uint8).reshape(2, 3, 3)

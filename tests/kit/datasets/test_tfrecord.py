@@ -7,8 +7,8 @@ import pytest
 from tfrecords import framed, masked, write_records
 
 from celstack.errors import CelstackError
-from celstack_kit.datasets import tfrecord
-from celstack_kit.datasets.tfrecord import records
+from celstack_kit.formats import tfrecord
+from celstack_kit.formats.tfrecord import records
 
 MESSAGES = [b"first", b"", b"third" * 1000]
 

@@ -1,6 +1,6 @@
 import torch
 
-from celstack_kit.observers.halfblocks import LINES, SIDE, draw
+from celstack_kit.observers.progress.half_blocks import LINES, SIDE, draw
 
 
 def images(count=1, height=4, width=3, colour=(1.0, 0.0, 0.0), alpha=1.0):

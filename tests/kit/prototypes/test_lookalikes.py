@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from celstack_kit.prototypes.lookalikes import _group, find_lookalikes
 from celstack_kit.prototypes.pixels import MANY, Pixels
+from celstack_kit.prototypes.pixels.invariant_kmeans import _group, find_lookalikes
 
 KINDS = 3
 SIDE = 12

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from celstack_kit.prototypes.neighbours import (
+from celstack_kit.prototypes.pixels import MANY, Pixels
+from celstack_kit.prototypes.pixels.spectral import (
     NEAREST,
     SHIFTS,
     _compare,
@@ -14,7 +15,6 @@ from celstack_kit.prototypes.neighbours import (
     _portrait,
     find_neighbours,
 )
-from celstack_kit.prototypes.pixels import MANY, Pixels
 
 SIDE = 20
 PER_PIXEL = 2 / SIDE

@@ -5,9 +5,9 @@ import math
 import torch
 
 from celstack.geometry.sampling import look_up
-from celstack_kit.selectors.blends import LOST, Blends, find_shares
-from celstack_kit.selectors.correlation import Correlation
-from celstack_kit.selectors.placing import turned_back
+from celstack_kit.selectors.matching.correlation import Correlation
+from celstack_kit.selectors.matching.low_rank import LOST, Blends, find_shares
+from celstack_kit.selectors.matching.placement import turned_back
 
 
 def turned_bars(count=48):

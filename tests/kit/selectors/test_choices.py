@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import naive
 from celstack.geometry.windows import Windows
 from celstack.model.candidates import Candidates
-from celstack_kit.selectors import algorithm_1
+from celstack_kit.selectors.greedy import numba_cpu
 from celstack_kit.selectors.exhaustive import Exhaustive
 from celstack_kit.selectors.greedy import Greedy, choose_by_layers
 
@@ -200,4 +200,4 @@ def test_what_does_not_fit_together_is_refused(wrong):
     given = (problem.images, [one, other], problem.backdrops, problem.occlusion)
 
     with pytest.raises(ValueError, match=f"{wrong} of shape"):
-        unwrap(algorithm_1.choose)(*given, None, 1)
+        unwrap(numba_cpu.choose)(*given, None, 1)

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from celstack_kit.selectors.correlation import Correlation, fast_length
+from celstack_kit.selectors.matching.correlation import Correlation, fast_length
 
 sides = st.integers(1, 9)
 

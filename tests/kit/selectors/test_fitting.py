@@ -8,10 +8,10 @@ from celstack.geometry.sampling import canvas_points
 from celstack.model.objective import squared_error
 from celstack_kit.compositors.ordered import Ordered
 from celstack_kit.prototypes.pixels import Pixels
-from celstack_kit.selectors.approach import Costs, approach
 from celstack_kit.selectors.fitting import Fitting
-from celstack_kit.selectors.poses import Poses
-from celstack_kit.selectors.views import FIXED, Composite, Window
+from celstack_kit.selectors.fitting.gauss_newton import Costs, approach
+from celstack_kit.selectors.fitting.pose_space import Poses
+from celstack_kit.selectors.fitting.residuals import FIXED, Composite, Window
 from celstack_kit.transforms.affine import Affine
 from celstack_kit.transforms.color import Color
 from celstack_kit.transforms.position import Position

@@ -8,9 +8,9 @@ import torch
 from celstack import Decomposer
 from celstack_kit.compositors.ordered import Ordered
 from celstack_kit.prototypes.pixels import Pixels
-from celstack_kit.selectors.bank import seen_in
-from celstack_kit.selectors.growth import enlarge, find_turned_twins, find_twins
 from celstack_kit.selectors.matching import Matching
+from celstack_kit.selectors.matching.pose_bank import seen_in
+from celstack_kit.selectors.matching.proposals import enlarge, find_turned_twins, find_twins
 from celstack_kit.transforms.color import Color
 from celstack_kit.transforms.position import Position
 from celstack_kit.transforms.similarity import Similarity

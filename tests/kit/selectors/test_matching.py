@@ -10,7 +10,7 @@ from celstack_kit.compositors.ordered import Ordered
 from celstack_kit.prototypes.generated import Generated
 from celstack_kit.prototypes.pixels import Pixels
 from celstack_kit.selectors.matching import Matching
-from celstack_kit.selectors.placing import Placing
+from celstack_kit.selectors.matching.placement import Placing
 from celstack_kit.transforms.affine import Affine
 from celstack_kit.transforms.color import Color
 from celstack_kit.transforms.position import Position

@@ -5,10 +5,10 @@ import torch
 from celstack import Decomposer
 from celstack_kit.compositors.ordered import Ordered
 from celstack_kit.prototypes.pixels import Pixels
-from celstack_kit.selectors.draft import Draft, stack
 from celstack_kit.selectors.matching import Matching
-from celstack_kit.selectors.order import find_order, moved_to, overlaps
-from celstack_kit.selectors.placing import Placing
+from celstack_kit.selectors.matching.depth_order import find_order, moved_to, overlaps
+from celstack_kit.selectors.matching.placement import Placing
+from celstack_kit.selectors.matching.scene_state import Draft, stack
 from celstack_kit.transforms.position import Position
 
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from celstack.geometry.softclip import softclip
-from celstack_kit.selectors.correlation import Correlation
-from celstack_kit.selectors.templates import Around, Templates
+from celstack_kit.selectors.matching.correlation import Correlation
+from celstack_kit.selectors.matching.templates import Around, Templates
 
 CANVAS = (7, 8)
 

@@ -6,9 +6,9 @@ import torch
 from celstack import Decomposer
 from celstack_kit.compositors.ordered import Ordered
 from celstack_kit.prototypes.pixels import Pixels
-from celstack_kit.selectors.growth import Drawings
 from celstack_kit.selectors.matching import Matching
-from celstack_kit.selectors.trial import Trial
+from celstack_kit.selectors.matching.proposal_trial import Trial
+from celstack_kit.selectors.matching.proposals import Drawings
 from celstack_kit.transforms.position import Position
 
 BAR, BLOCK, CROSS = torch.zeros(3, 8, 8).unbind()

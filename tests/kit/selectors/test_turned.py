@@ -9,12 +9,12 @@ from celstack import EMPTY, Decomposer, Scene
 from celstack.model.objective import squared_error
 from celstack_kit.compositors.occlusion import Occlusion
 from celstack_kit.prototypes.pixels import Pixels
-from celstack_kit.selectors.bank import ANOTHER, COARSE, Bank
-from celstack_kit.selectors.draft import show_alone
 from celstack_kit.selectors.matching import Matching
-from celstack_kit.selectors.placing import Placing
-from celstack_kit.selectors.refine import Closeup, refine
-from celstack_kit.selectors.templates import Around
+from celstack_kit.selectors.matching.placement import Placing
+from celstack_kit.selectors.matching.pose_bank import ANOTHER, COARSE, Bank
+from celstack_kit.selectors.matching.refinement import Closeup, refine
+from celstack_kit.selectors.matching.scene_state import show_alone
+from celstack_kit.selectors.matching.templates import Around
 from celstack_kit.transforms.affine import Affine
 from celstack_kit.transforms.color import Color
 from celstack_kit.transforms.position import Position

@@ -1,0 +1,1 @@
+"""What several datasets share: caches of images, multi-object images, collages, masks."""

@@ -1,0 +1,1 @@
+"""File formats: archives, images, MATLAB arrays, TFRecords, and errors that name the file."""
