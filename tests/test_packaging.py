@@ -34,12 +34,10 @@ def test_every_file_that_is_not_python_is_in_the_wheel():
 
 
 def test_every_plugin_file_has_its_entry_point():
-    files = (ROOT / "plugins" / "celstack_kit").glob("*/*.py")
-    plugins = {
-        f"celstack_kit.{path.parent.name}.{path.stem}"
-        for path in files
-        if "@hookimpl" in path.read_text()
-    }
+    kit = ROOT / "plugins"
+    files = [path for path in kit.rglob("*.py") if "@hookimpl" in path.read_text()]
+    names = [path.relative_to(kit).with_suffix("").parts for path in files]
+    plugins = {".".join(name).removesuffix(".__init__") for name in names}
 
     assert plugins == set(PROJECT["project"]["entry-points"]["celstack"].values())
 

@@ -13,16 +13,16 @@ FORBIDDEN = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "ma
 FORBIDDEN |= {"scipy.io", "pandas", "h5py", "dbm"}
 """Modules that execute what they read, or crash on it."""
 EXCUSED = {
-    ("celstack/checkpoint.py", "pickle"): "the name of an exception, nothing else",
+    ("runs/checkpoint.py", "pickle"): "the name of an exception, nothing else",
     ("testing/datasets.py", "pickle"): "a copy of its own bytes, made the moment before",
 }
 PROGRAMS = {
-    "datasets/clevr_chunks.py": "starts this very interpreter on a module of the kit",
-    "celstack/launch.py": "starts this very interpreter on each process of a run",
+    "clevr/workers.py": "starts this very interpreter on a module of the kit",
+    "distributed/launcher.py": "starts this very interpreter on each process of a run",
     "sweep/local.py": "starts this very interpreter on one run of a sweep",
 }
 EVALUATED = {
-    "celstack/source.py": "annotations of installed plugins, with no names but its own"
+    "registry/static_signature.py": "annotations of installed plugins, with no names but its own"
 }
 
 

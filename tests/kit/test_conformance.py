@@ -91,7 +91,8 @@ def test_it_keeps_the_promises_of_its_kind(name, way):
 def test_every_plugin_file_of_the_kit_is_installed():
     folder = Path(celstack_kit.__file__).parent
     files = [path for path in folder.rglob("*.py") if "@hookimpl" in path.read_text("utf-8")]
-    modules = {f"celstack_kit.{path.parent.name}.{path.stem}" for path in files}
+    names = [path.relative_to(folder).with_suffix("").parts for path in files]
+    modules = {".".join(("celstack_kit", *name)).removesuffix(".__init__") for name in names}
 
     # Where this fails after adding a plugin, `pip install -e .` has to be run again.
     assert modules == {plugin.entry.module for plugin in OURS.values()}

@@ -18,7 +18,7 @@ from celstack.testing.parts import PlainPredictor
 from celstack.training.evaluate import score
 from celstack.training.optimizer import build_optimizer
 
-RUNS = Path(__file__).parent.parent / "runs"
+RUNS = Path(__file__).parents[2] / "runs"
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ PAGE = """<!doctype html>
 
 def spell_page(editor):
     """Put an editor into a page, as a report does."""
-    folder = Path(celstack.report.__file__).parent
+    folder = Path(celstack.report.__file__).parent / "assets"
     loader = jinja2.FileSystemLoader(folder)
     environment = jinja2.Environment(loader=loader, autoescape=True)
     return environment.from_string(PAGE).render(editor=editor, assets=editor_assets())
