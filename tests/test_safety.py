@@ -22,7 +22,7 @@ PROGRAMS = {
     "sweep/local.py": "starts this very interpreter on one run of a sweep",
 }
 EVALUATED = {
-    "registry/static_signature.py": "annotations of installed plugins, with no names but its own"
+    "registry/static_signature.py": "annotations of installed plugins, no names but its own"
 }
 
 
@@ -116,8 +116,8 @@ def test_a_word_in_a_recipe_only_ever_names_a_plugin_that_is_installed():
 
     # All of these import Celstack's own modules: commands, interfaces, public names, and the
     # class that recipes are of.
-    core = {"__init__", "cli", "kinds", "resolve"}
-    assert importing == {f"celstack/{name}.py" for name in core}
+    core = {"celstack/__init__", "cli/__init__", "registry/kinds", "recipe/resolve"}
+    assert importing == {f"{name}.py" for name in core}
 
 
 @pytest.mark.parametrize(

@@ -21,10 +21,10 @@ import numpy as np
 
 from celstack import CelstackError
 from celstack.errors import one_line
+from celstack_kit.clevr import renderer
 from celstack_kit.clevr.layout import arrangements
 from celstack_kit.dataset_support.cache_writer import Pixels
 from celstack_kit.dataset_support.labelled_image import Labelled
-from celstack_kit.clevr import renderer
 
 CHUNK = 8
 SEEN = 200 / 192**2

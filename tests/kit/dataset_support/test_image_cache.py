@@ -11,9 +11,9 @@ import torch
 from filelock import FileLock
 
 from celstack.errors import CelstackError
-from celstack_kit.dataset_support.image_cache import Stored, stored
 from celstack_kit.dataset_support import cache_writer as writer
 from celstack_kit.dataset_support import image_cache as cached
+from celstack_kit.dataset_support.image_cache import Stored, stored
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ from tfrecords import example, scene, write_records
 from celstack.data.paths import cache
 from celstack.errors import CelstackError
 from celstack.testing import check_dataset
-from celstack_kit.dataset_support.cache_writer import Writer
 from celstack_kit.clevr import workers
 from celstack_kit.dataset_support import image_cache as stored
+from celstack_kit.dataset_support.cache_writer import Writer
 from celstack_kit.datasets import clevr6
-from celstack_kit.formats import tfrecord
 from celstack_kit.datasets.clevr6 import Clevr6
+from celstack_kit.formats import tfrecord
 
 RECORDS = "clevr_with_masks_train.tfrecords"
 

@@ -8,8 +8,8 @@ from tfrecords import scene, write_records
 from celstack.errors import CelstackError
 from celstack.testing import check_dataset
 from celstack_kit.datasets import multi_dsprites
-from celstack_kit.datasets.multi_dsprites import shapes as dsprites
 from celstack_kit.datasets.multi_dsprites import MultiDsprites, _rgb, _stack
+from celstack_kit.datasets.multi_dsprites import shapes as dsprites
 from celstack_kit.datasets.multi_dsprites.shapes import Drawn
 
 RECORDS = "multi_dsprites_colored_on_grayscale.tfrecords"

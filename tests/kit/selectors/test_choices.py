@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 import naive
 from celstack.geometry.windows import Windows
 from celstack.model.candidates import Candidates
-from celstack_kit.selectors.greedy import numba_cpu
 from celstack_kit.selectors.exhaustive import Exhaustive
-from celstack_kit.selectors.greedy import Greedy, choose_by_layers
+from celstack_kit.selectors.greedy import Greedy, choose_by_layers, numba_cpu
 
 
 class Problem:
