@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
-
-LONGEST = 400
-"""Letters of somebody else's message that are told; some quote whole files."""
+from typing import NamedTuple
 
 
 class CelstackError(Exception):
@@ -55,42 +52,3 @@ class RecipeError(CelstackError):
             return f"{self.source}: {self.problems[0]}"
         lines = (f"  {problem}" for problem in self.problems)
         return "\n".join([f"{self.source}: {len(self.problems)} problems", *lines])
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Say the nearest known name, or nothing if none is near."""
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, list(known), n=1)
-    return f"; did you mean '{near[0]}'?" if near else ""
-
-
-def one_line(error: BaseException) -> str:
-    """Tell an exception of somebody else's code in one line."""
-    text = printable(" ".join(str(error).split()))
-    text = text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
-def printable(text: str) -> str:
-    """Spell out what terminals would obey instead of showing it."""
-    return "".join(x if x.isprintable() else repr(x)[1:-1] for x in text)
-
-
-def shown(value: Any) -> str:
-    """Show a value of the user's in a few words of one line, much as TOML would."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    try:
-        # Dates have a spelling of their own in TOML; all else is spelt nearly as in Python.
-        text = value.isoformat() if hasattr(value, "isoformat") else repr(value)
-    except (ValueError, RecursionError):
-        return "something too large to show"
-    text = " ".join(text.split())
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-def spelt(key: str) -> str:
-    """Spell a key for a place in a recipe: in quotes unless it is a bare word of TOML."""
-    bare = key.replace("-", "_").replace("_", "a")
-    return key if bare.isascii() and bare.isalnum() else shown(key)

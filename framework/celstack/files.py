@@ -1,12 +1,15 @@
-"""Drafts: files are made in a hidden folder and come out of it whole."""
+"""Files that appear whole: written beside their place, then moved into it."""
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from celstack.errors import CelstackError
 
@@ -30,3 +33,35 @@ def deliver(draft: Path, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for path in sorted(draft.iterdir()):
         path.replace(folder / path.name)
+
+
+def write_whole(path: Path, content: str | bytes | memoryview) -> None:
+    """Write a file so that whoever reads it finds the old one or the new, whole.
+
+    That is so after a loss of power, too.
+    """
+    temporary = path.with_name(f"{path.name}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        # A full disk needs the room, and nobody the half; nor when it is interrupted.
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+
+
+def to_json(value: Any) -> str:
+    """Spell a value as JSON, which has no word for what is not a number but null."""
+    return json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

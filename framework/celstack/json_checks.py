@@ -1,13 +1,18 @@
-"""Strict JSON: what somebody wrote by hand, checked piece by piece, each mistake in a line."""
+"""Checks of JSON: of its shape as a whole, or piece by piece with each mistake in a line."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin
 
-from celstack.errors import CelstackError, did_you_mean
-from celstack.errors import shown as shown_as_python
+from celstack.errors import CelstackError
+from celstack.text import did_you_mean
+from celstack.text import shown as shown_as_python
+
+MAX_NUMBER = 1e100
+"""Beyond, sums are no longer numbers."""
 
 
 def parse(text: str) -> Any:
@@ -76,3 +81,26 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _constant(name: str) -> float:
     raise CelstackError(f"{name} is not a number that JSON has")
+
+
+def has_shape(value: Any, shape: Any) -> bool:
+    """Tell whether a value is, say, a ``dict[str, list[int]]``; bools are no numbers.
+
+    A number is one that can be counted with: not infinite, and not far beyond all else. A
+    mapping of names to shapes says what a table has under these names, if anything.
+    """
+    if isinstance(shape, Mapping):
+        kinds = ((value[key], kind) for key, kind in shape.items() if key in value)
+        return isinstance(value, dict) and all(has_shape(*pair) for pair in kinds)
+    if isinstance(shape, UnionType):
+        return any(has_shape(value, choice) for choice in get_args(shape))
+    inner = get_args(shape)
+    if get_origin(shape) is list:
+        return isinstance(value, list) and all(has_shape(one, inner[0]) for one in value)
+    if get_origin(shape) is dict:
+        items = value.values() if isinstance(value, dict) else ()
+        return isinstance(value, dict) and all(has_shape(one, inner[1]) for one in items)
+    if shape in (int, float):
+        known = (int,) if shape is int else (int, float)
+        return type(value) in known and -MAX_NUMBER < value < MAX_NUMBER
+    return isinstance(value, shape or NoneType)

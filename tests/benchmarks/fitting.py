@@ -17,11 +17,11 @@ from statistics import median
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from celstack.memory import keep_memory
 from celstack.recipe.build import assemble
 from celstack.recipe.load import read_recipe
 from celstack.recipe.resolve import resolve
 from celstack.registry.catalog import Catalog
+from celstack.system import keep_memory
 from celstack.training.loop import start
 from celstack.training.optimizer import build_optimizer
 from celstack_kit.encoders.resnet32 import Resnet32

@@ -21,12 +21,12 @@ from PIL import Image
 
 from celstack.data.loader import shuffled
 from celstack.errors import CelstackError
-from celstack.memory import keep_memory
 from celstack.recipe.assembly import Assembly
 from celstack.recipe.build import assemble
 from celstack.recipe.load import bundled_names, read_recipe
 from celstack.recipe.resolve import resolve
 from celstack.registry.catalog import Catalog
+from celstack.system import keep_memory
 from celstack.training.loop import begin_stage, start
 from celstack.training.optimizer import build_optimizer
 from celstack.training.step import take_step

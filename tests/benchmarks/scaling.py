@@ -17,7 +17,7 @@ from statistics import median
 import torch
 from step import MODELS, STILL, ready
 
-from celstack.memory import keep_memory
+from celstack.system import keep_memory
 from celstack.training.distributed.engine import Engine
 from celstack.training.distributed.launcher import variables
 from celstack.training.distributed.setup import join

@@ -19,10 +19,10 @@ from statistics import median
 
 import torch
 
-from celstack.memory import keep_memory
 from celstack.model.candidates import render_candidates
 from celstack.model.decomposer import Decomposer
 from celstack.recipe.assembly import Training
+from celstack.system import keep_memory
 from celstack.training.optimizer import build_optimizer
 from celstack.training.step import take_step
 from celstack_kit.compositors.occlusion import Occlusion

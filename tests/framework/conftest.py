@@ -14,8 +14,8 @@ import pytest
 import tomli_w
 
 from celstack import cli
+from celstack.files import to_json
 from celstack.registry.catalog import Catalog
-from celstack.runs.directory import to_json
 
 SMALL = """\
 dataset = { use = "tetrominoes", count = 64, test_count = 16, per_image = 1 }

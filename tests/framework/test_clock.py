@@ -19,8 +19,8 @@ from celstack.training.run_state import Keeper
 
 WALL = {("time", "time"), ("time", "time_ns"), ("datetime", "now"), ("datetime", "today")}
 ALLOWED = {
-    "rundir.py": "names of folders say when runs began",
-    "keeper.py": "a log says when it was begun, and goes on from there by itself",
+    "directory.py": "names of folders say when runs began",
+    "run_state.py": "a log says when it was begun, and goes on from there by itself",
 }
 FILES = [f for p in (celstack, celstack_kit) for f in Path(p.__file__).parent.rglob("*.py")]
 

@@ -2,7 +2,8 @@ import datetime
 
 import pytest
 
-from celstack.errors import Problem, RecipeError, did_you_mean, one_line, shown, spelt
+from celstack.errors import Problem, RecipeError
+from celstack.text import did_you_mean, one_line, shown, spelt
 
 
 def test_a_single_problem_takes_a_single_line():

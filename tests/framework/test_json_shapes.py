@@ -1,6 +1,6 @@
 import pytest
 
-from celstack.json_shapes import has_shape
+from celstack.json_checks import has_shape
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import sys
 
 import torch
 
-from celstack.memory import keep_memory
+from celstack.system import keep_memory
 
 
 def test_asking_changes_nothing_that_can_be_seen():

@@ -8,7 +8,8 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 
-from celstack.errors import CelstackError, RunFailedError, printable
+from celstack.cli.output import complain, say
+from celstack.errors import CelstackError, RunFailedError
 
 COMMANDS = {
     "recipes": "list the bundled recipes",
@@ -103,21 +104,8 @@ def _complain(error: BaseException, code: int) -> int:
     return code
 
 
-def complain(text: str, code: int) -> int:
-    """Print a message to standard error and return the exit code."""
-    # What comes from a file must be read and not obeyed by a terminal.
-    lines = "\n".join(map(printable, text.split("\n")))
-    print(f"celstack: {lines}", file=sys.stderr)  # noqa: T201
-    return code
-
-
 def _stop_code(stopped: KeyboardInterrupt) -> int:
     """Return 128 and the number of the signal."""
     from celstack.signals import Terminated
 
     return 128 + (15 if isinstance(stopped, Terminated) else 2)
-
-
-def say(text: str = "") -> None:
-    """Print to standard output."""
-    print(text)  # noqa: T201

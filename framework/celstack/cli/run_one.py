@@ -75,7 +75,7 @@ def go_on(
 
 def tell(folder: Path, scores: dict[str, float], quiet: bool) -> None:
     """Say how well a run did and where to look."""
-    from celstack.cli import say
+    from celstack.cli.output import say
     from celstack.training.distributed.launcher import first
 
     if not first():
@@ -93,26 +93,15 @@ def tell(folder: Path, scores: dict[str, float], quiet: bool) -> None:
         say(f"look at {folder / 'examples.png'}: inputs, reconstructions, layers")
 
 
-def look_for_images(assembly: Assembly) -> None:
-    """Look for all images that a run needs, or make them: not only once it has learned."""
-    from celstack.errors import RunFailedError
-    from celstack.training.failures import say
-
-    try:
-        for split in ("train", assembly.evaluation.split):
-            assembly.dataset.count(split)
-    except OSError as error:
-        raise RunFailedError(f"{assembly.dataset.name}: no images: {say(error)}") from error
-
-
 def _prepare(resolved: ResolvedRecipe, catalog: Catalog, device: str, quiet: bool) -> Assembly:
     """Put the parts together; what is not there must not leave a folder behind."""
+    from celstack.data.availability import require_images
     from celstack.recipe.build import assemble
     from celstack.system import find_device
 
     assembly = assemble(resolved, catalog)
     find_device(device)
-    look_for_images(assembly)
+    require_images(assembly.dataset, ("train", assembly.evaluation.split))
     if quiet:
         loud = [observer for observer in assembly.observers if observer.terminal]
         for observer in loud:

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from celstack.errors import CelstackError, one_line
+from celstack.errors import CelstackError
+from celstack.text import one_line
 
 FORMATS = (
     "AVIF",

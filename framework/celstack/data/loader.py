@@ -6,12 +6,15 @@ import math
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
+import attrs
 import torch
 from torch.utils.data import DataLoader
 
-from celstack.errors import CelstackError, MishapError, one_line
+from celstack.errors import CelstackError, MishapError
 from celstack.interfaces.dataset import Batch, Dataset
+from celstack.text import one_line
 
 
 class _Split(torch.utils.data.Dataset[Batch | MishapError]):
@@ -116,3 +119,10 @@ def epoch_order(count: int, seed: int, epoch: int) -> torch.Tensor:
     # those of runs with neighbouring seeds, for hundreds of thousands of epochs.
     generator = torch.Generator().manual_seed(seed * 1_000_000_007 + epoch)
     return torch.randperm(count, generator=generator)
+
+
+def to_device(batch: Batch, device: torch.device) -> Batch:
+    """Return the batch with all its tensors on a device."""
+    fields = {field.name: getattr(batch, field.name) for field in attrs.fields(Batch)}
+    moved: dict[str, Any] = {k: v if v is None else v.to(device) for k, v in fields.items()}
+    return Batch(**moved)

@@ -9,6 +9,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
+from celstack.scene import EMPTY, Rendering, Scene
+
 
 class Matched(NamedTuple):
     """What became of the R classes that occur in the truth."""
@@ -74,3 +76,13 @@ def contingency(
 
 def _grown(table: Float[Tensor, "r s"], rows: int, columns: int) -> Float[Tensor, "R S"]:
     return pad(table, (0, columns - table.shape[1], 0, rows - len(table)))
+
+
+def clusters(scene: Scene, rendering: Rendering) -> Int[Tensor, " B"]:
+    """Label each image with its sprite, counted from 1; 0 where all layers are empty.
+
+    Of several layers that are not empty, the one that shows most gives the label.
+    """
+    area = rendering.visible.sum((2, 3)).masked_fill(scene.sprite == EMPTY, -torch.inf)
+    layer = area.argmax(1, keepdim=True)
+    return scene.sprite.gather(1, layer).squeeze(1) + 1

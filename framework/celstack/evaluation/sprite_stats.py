@@ -7,11 +7,10 @@ from typing import Any
 
 import torch
 
-from celstack.evaluation.clusters import clusters
-from celstack.evaluation.confusion import Confusion, assign
+from celstack.evaluation.confusion import Confusion, assign, clusters
+from celstack.evaluation.usage import Usage
 from celstack.interfaces.dataset import Batch
 from celstack.scene import Rendering, Scene
-from celstack.training.reassign import Usage
 
 BACKGROUND = "background"
 LEAST = 1e-4

@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from celstack.errors import CelstackError
+from celstack.files import write_whole
 from celstack.json_checks import (
     check_index,
     check_keys,
@@ -24,7 +25,6 @@ from celstack.json_checks import (
 )
 from celstack.model.decomposer import Decomposer
 from celstack.model.transform_chain import Chain
-from celstack.runs.directory import write_whole
 from celstack.scene import EMPTY, Scene
 
 FORMAT = "celstack scene"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from celstack.errors import CelstackError, Problem, RecipeError, one_line
+from celstack.errors import CelstackError, Problem, RecipeError
 from celstack.recipe import assembly
 from celstack.recipe.assembly import Assembly
 from celstack.recipe.consistency import check_sense
 from celstack.recipe.resolved import Node, ResolvedRecipe
 from celstack.registry.catalog import BrokenPluginError, Catalog
+from celstack.text import one_line
 
 
 def assemble(resolved: ResolvedRecipe, catalog: Catalog) -> Assembly:

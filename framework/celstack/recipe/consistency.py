@@ -7,10 +7,11 @@ from typing import Any
 
 import attrs
 
-from celstack.errors import CelstackError, Problem, RecipeError, did_you_mean, shown
+from celstack.errors import CelstackError, Problem, RecipeError
 from celstack.interfaces.selector import Selector
 from celstack.interfaces.transform import Transform, Warp
 from celstack.recipe.assembly import Assembly, Stage
+from celstack.text import did_you_mean, shown
 
 
 def demand_sense(assembly: Assembly) -> None:

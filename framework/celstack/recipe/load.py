@@ -9,9 +9,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from celstack.errors import CelstackError, did_you_mean, shown
+from celstack.errors import CelstackError
 from celstack.recipe.merge import DEEPEST, Table, merge, too_deep
 from celstack.recipe.overrides import Override, override
+from celstack.text import did_you_mean, shown
 
 
 class Recipe(NamedTuple):

@@ -7,8 +7,9 @@ import tomllib
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from celstack.errors import CelstackError, spelt
+from celstack.errors import CelstackError
 from celstack.recipe.merge import DEEPEST, Table, as_table, merge, too_deep
+from celstack.text import spelt
 
 PATH = re.compile(r"\s*[\w-]+(\.[\w-]+|\[\d+\])*\s*", re.ASCII)
 PIECE = re.compile(r"[\w-]+", re.ASCII)

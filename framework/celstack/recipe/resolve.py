@@ -13,15 +13,7 @@ from importlib import import_module
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
-from celstack.errors import (
-    CelstackError,
-    Problem,
-    RecipeError,
-    did_you_mean,
-    one_line,
-    shown,
-    spelt,
-)
+from celstack.errors import CelstackError, Problem, RecipeError
 from celstack.recipe.auto import AUTO, settle, spell, unsettled
 from celstack.recipe.load import Recipe
 from celstack.recipe.merge import Table
@@ -31,6 +23,7 @@ from celstack.registry.coerce import Misfit, describe, fit
 from celstack.registry.kinds import KIND_OF_INTERFACE, KINDS
 from celstack.registry.signature import REQUIRED, SETTINGS, Option, Signature, inspect_class
 from celstack.registry.static_signature import TooClever, read_class, read_plugin
+from celstack.text import did_you_mean, one_line, shown, spelt
 
 ROOT = "Assembly"
 ASSEMBLY_MODULE = "celstack.recipe.assembly"

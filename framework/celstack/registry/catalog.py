@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from importlib.metadata import Distribution, EntryPoint, entry_points
 from typing import Any, NamedTuple
 
-from celstack.errors import CelstackError, did_you_mean, one_line, shown
+from celstack.errors import CelstackError
 from celstack.registry.kinds import KINDS, Kind
+from celstack.text import did_you_mean, one_line, shown
 
 GROUP = "celstack"
 # Recipes of the core's own distribution keep their meaning whatever else is installed;

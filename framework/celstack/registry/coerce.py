@@ -12,8 +12,8 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from celstack.errors import shown, spelt
 from celstack.registry.kinds import KIND_OF_INTERFACE
+from celstack.text import shown, spelt
 
 NAMES = {
     bool: "true or false",

@@ -9,9 +9,10 @@ from typing import Any, TypeVar, dataclass_transform
 
 import attrs
 
-from celstack.errors import CelstackError, did_you_mean
+from celstack.errors import CelstackError
 from celstack.registry.coerce import Misfit, fit
 from celstack.registry.signature import hints_of
+from celstack.text import did_you_mean
 
 Made = TypeVar("Made")
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from PIL import Image
 
-from celstack.errors import CelstackError, one_line, shown
+from celstack.errors import CelstackError
 from celstack.report.embed import data_uri
 from celstack.report.line_charts import Curve, colour_of, draw_curves
 from celstack.report.run_info import Facts, read_facts
@@ -18,6 +18,7 @@ from celstack.report.templating import render
 from celstack.report.training_log import History, read_history
 from celstack.runs.comparison import MEANING, compare, flatten
 from celstack.runs.finished import FinishedRun, read_finished
+from celstack.text import one_line, shown
 
 UNTOLD = ("published", "description", "seed")
 """Of the recipes, what is said elsewhere on the page."""

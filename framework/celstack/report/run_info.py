@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from celstack.report.training_log import History
+from celstack.text import spell_time
 
 
 class Facts(NamedTuple):
@@ -35,15 +36,6 @@ def read_facts(folder: Path, history: History) -> Facts:
         machine=_machine(environment),
         cost=_cost(history, table, environment.get("cores")),
     )
-
-
-def spell_time(seconds: float) -> str:
-    """Spell a time as people do."""
-    if seconds < 120:
-        return f"{seconds:.0f} seconds"
-    if seconds < 7200:
-        return f"{seconds / 60:.0f} minutes"
-    return f"{seconds / 3600:.1f} hours"
 
 
 def _machine(environment: dict[str, Any]) -> dict[str, str]:

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
-from celstack.errors import CelstackError, one_line
-from celstack.json_shapes import has_shape
+from celstack.errors import CelstackError
+from celstack.json_checks import has_shape
 from celstack.runs.comparison import MEANING, PUBLISHED, Comparison, compare
 from celstack.runs.finished import read_finished
 from celstack.runs.statistics import Figure
+from celstack.text import one_line
 
 if TYPE_CHECKING:
     from celstack.interfaces.metric import Metric

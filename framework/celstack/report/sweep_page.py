@@ -10,8 +10,8 @@ from celstack.report.scores import as_scores
 from celstack.report.sweep_plots import Plot, draw_plot
 from celstack.report.templating import render
 from celstack.runs.comparison import MEANING
-from celstack.runs.elbow import RULE
 from celstack.runs.finished import FinishedRun
+from celstack.runs.statistics import ELBOW_RULE
 from celstack.runs.sweep.grid import Cell, spell
 from celstack.runs.sweep.results import SEED, Results
 
@@ -53,7 +53,7 @@ def make_sweep_page(results: Results) -> str:
         averaged=any(axis.path == SEED and len(axis.values) > 1 for axis in results.axes),
         sections=sections,
         elbows=results.elbows(),
-        rule=RULE,
+        rule=ELBOW_RULE,
         scores=as_scores(results.table()),
         meaning=MEANING,
         shown=[_show(cell, run) for cell, run in pictured[:MOST_PICTURES]],

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from celstack.errors import shown
 from celstack.report.line_charts import (
     BOTTOM,
     HEIGHT,
@@ -21,6 +20,7 @@ from celstack.report.line_charts import (
 )
 from celstack.runs.sweep.grid import Axis
 from celstack.runs.sweep.results import LOSS, Results, Series, in_order, is_number
+from celstack.text import shown
 
 LEFT = 80.0
 """Room for numbers such as 1.25e-05."""

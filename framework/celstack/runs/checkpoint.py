@@ -14,10 +14,11 @@ from zipfile import ZIP_STORED, ZipFile
 import torch
 from torch import Tensor
 
-from celstack.errors import CelstackError, one_line, printable, shown, spelt
+from celstack.errors import CelstackError
 from celstack.model.decomposer import Decomposer
 from celstack.runs.checkpoint_upgrade import upgrade_moments, upgrade_weights
 from celstack.runs.checkpoint_validation import fitted_moments, misfit, odd_weight
+from celstack.text import one_line, printable, shown, spelt
 
 KEYS = {
     "version": str,

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from celstack.errors import shown
+from celstack.text import shown
 
 MOMENTS = {"step", "exp_avg", "exp_avg_sq"}
 """What Adam knows of each parameter: how often it was moved, and two tensors of its shape."""

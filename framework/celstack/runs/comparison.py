@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from celstack.errors import shown
 from celstack.recipe.merge import Table
 from celstack.runs.finished import FinishedRun
-from celstack.runs.statistics import RULE, Figure, find_outliers, summarise
+from celstack.runs.statistics import OUTLIER_RULE, Figure, find_outliers, summarise
+from celstack.text import shown
 
 UNIMPORTANT = ("seed", "description", "observers", "published")
 """Runs that differ in these alone are runs of the same experiment."""
@@ -87,7 +87,7 @@ def _compare(title: str, runs: Sequence[FinishedRun], each: bool) -> Comparison:
         if len(members) > 1:
             notes.append(_note(name, members, left_out))
     if len(notes) > 1:
-        notes.append(RULE)
+        notes.append(OUTLIER_RULE)
     for run in runs:
         for method, figures in run.published.items():
             spelt = {metric: f"{figure:.1f}" for metric, figure in figures.items()}

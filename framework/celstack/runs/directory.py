@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
-from celstack.environment import environment
 from celstack.errors import CelstackError
 from celstack.evaluation.score_metadata import image_scores, judged_on, percentages
+from celstack.files import to_json, write_whole
 from celstack.runs.finished import read_resolved
+from celstack.system import environment
 
 if TYPE_CHECKING:
     from celstack.evaluation.sprite_stats import Census
@@ -199,41 +199,9 @@ class RunDirectory:
         write_whole(self.folder / name, text)
 
 
-def write_whole(path: Path, content: str | bytes | memoryview) -> None:
-    """Write a file so that whoever reads it finds the old one or the new, whole.
-
-    That is so after a loss of power, too.
-    """
-    temporary = path.with_name(f"{path.name}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        # A full disk needs the room, and nobody the half; nor when it is interrupted.
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise
-
-
-def to_json(value: Any) -> str:
-    """Spell a value as JSON, which has no word for what is not a number but null."""
-    return json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
 def now() -> str:
     """Spell the time for the name of a file."""
     return datetime.now().astimezone().strftime("%Y-%m-%d-%H.%M.%S")
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _settings_in(path: Path) -> Any:

@@ -14,8 +14,9 @@ from jaxtyping import Float
 from PIL import Image
 from torch import Tensor
 
-from celstack.errors import CelstackError, one_line
+from celstack.errors import CelstackError
 from celstack.recipe.assembly import Assembly
+from celstack.text import one_line
 
 SHARES = {"best": 8, "worst": 8, "random": 16}
 """How many examples there are of each kind."""

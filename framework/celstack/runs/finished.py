@@ -9,9 +9,10 @@ from collections import deque
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from celstack.errors import CelstackError, one_line, printable
-from celstack.json_shapes import has_shape
+from celstack.errors import CelstackError
+from celstack.json_checks import has_shape
 from celstack.recipe.merge import Table
+from celstack.text import one_line, printable
 
 LAST_STEPS = 1000
 """A final loss is the mean over the last tenth of all steps, but not over more than these."""

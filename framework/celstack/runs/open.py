@@ -9,7 +9,6 @@ import attrs
 import torch
 
 from celstack.errors import CelstackError
-from celstack.memory import keep_memory
 from celstack.model.decomposer import Decomposer
 from celstack.recipe.assembly import Assembly, Stage
 from celstack.recipe.build import assemble
@@ -18,6 +17,7 @@ from celstack.recipe.resolve import resolve, signature_of
 from celstack.registry.catalog import Catalog
 from celstack.runs.checkpoint import load_weights, read_checkpoint
 from celstack.runs.finished import check_run
+from celstack.system import keep_memory
 
 SAMPLES = 100
 """How many images of noise a model is made from, before it gets its weights."""

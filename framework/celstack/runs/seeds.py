@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from celstack.errors import CelstackError
+from celstack.files import to_json, write_whole
 from celstack.runs.comparison import as_markdown, compare
-from celstack.runs.directory import now, to_json, write_whole
+from celstack.runs.directory import now
 from celstack.runs.finished import FinishedRun
-from celstack.runs.statistics import RULE, find_outliers, summarise
+from celstack.runs.statistics import OUTLIER_RULE, find_outliers, summarise
 
 MOST = 1000
 ENDINGS = ("-seeds.json", "-seeds.md")
@@ -58,7 +59,7 @@ def summary(runs: Sequence[FinishedRun], failures: dict[int, str]) -> dict[str, 
         "all": _figures(runs),
         "without_outliers": _figures(kept),
         "outliers": [runs[index].seed for index in left_out],
-        "rule": RULE,
+        "rule": OUTLIER_RULE,
         "runs": [
             {
                 "seed": run.seed,

@@ -1,4 +1,4 @@
-"""Several runs in one figure: mean and deviation, with and without outliers."""
+"""Statistics over runs: mean, deviation and outliers, and the elbow of a curve."""
 
 from __future__ import annotations
 
@@ -7,14 +7,20 @@ from collections.abc import Sequence
 from statistics import fmean, median, stdev
 from typing import NamedTuple
 
-OUTLYING = 1.2
+OUTLIER_RATIO = 1.2
 """How many times the median a reconstruction loss must be to make its run an outlier."""
-FEWEST = 3
+MIN_RUNS_FOR_OUTLIERS = 3
 """Of two runs nobody can say which one is the outlier."""
-RULE = (
+OUTLIER_RULE = (
     "A run is an outlier if its reconstruction loss, at the end of training, is more than "
-    f"{OUTLYING - 1:.0%} above the median of all runs; there must be at least {FEWEST}."
+    f"{OUTLIER_RATIO - 1:.0%} above the median of all runs; there must be at least "
+    f"{MIN_RUNS_FOR_OUTLIERS}."
 )
+ELBOW_RULE = (
+    "The elbow is the point farthest below the straight line from the first to the last point, "
+    "when both axes are scaled to the range of the values."
+)
+MIN_ELBOW_POINTS = 3
 
 
 class Figure(NamedTuple):
@@ -54,9 +60,9 @@ def find_outliers(losses: Sequence[float | None]) -> list[int]:
     1.57 (times 1e-3): 27 % above the median, and 3 % at most. The bound here is 20 %.
     """
     known = [loss for loss in losses if loss is not None]
-    if len(known) < max(FEWEST, len(losses)):
+    if len(known) < max(MIN_RUNS_FOR_OUTLIERS, len(losses)):
         return []
-    bound = OUTLYING * median(known)
+    bound = OUTLIER_RATIO * median(known)
     return [index for index, loss in enumerate(known) if loss > bound]
 
 
@@ -65,3 +71,23 @@ def _decimals(value: float) -> int:
     if value == 0.0 or not math.isfinite(value):
         return 1
     return max(0, 2 - math.floor(math.log10(abs(value))))
+
+
+def find_elbow(points: Sequence[tuple[float, float]]) -> int | None:
+    """Return which point is the elbow; None if the curve has none.
+
+    Points go from left to right. After scaling, the distance to the line is in proportion to
+    the height below it, so the point that is lowest below the line is the farthest, too.
+    """
+    if len(points) < MIN_ELBOW_POINTS:
+        return None
+    (left, start), (right, end) = points[0], points[-1]
+    heights = [y for _, y in points]
+    height = max(heights) - min(heights)
+    if right == left or height == 0 or start <= end:
+        return None  # more of it gains nothing at all
+    below = [
+        (start + (x - left) / (right - left) * (end - start) - y) / height for x, y in points
+    ]
+    farthest = max(range(len(points)), key=lambda index: below[index])
+    return farthest if below[farthest] > 1e-9 else None

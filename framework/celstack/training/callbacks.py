@@ -8,9 +8,10 @@ from typing import Any
 
 from pluggy import PluginValidationError
 
-from celstack.errors import CelstackError, one_line
+from celstack.errors import CelstackError
 from celstack.interfaces.observer import Observer
 from celstack.registry.manager import new_plugin_manager
+from celstack.text import one_line
 
 
 class Audience:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
-import attrs
 import torch
 
-from celstack.data.loader import in_order
+from celstack.data.loader import in_order, to_device
 from celstack.evaluation.sprite_stats import Census
-from celstack.interfaces.dataset import Batch, Dataset
+from celstack.interfaces.dataset import Dataset
 from celstack.interfaces.metric import Metric
 from celstack.model.decomposer import Decomposer
 from celstack.recipe.assembly import Evaluation
@@ -58,10 +56,3 @@ def score(
     finally:
         decomposer.train(was_training)
     return {metric.name: metric.compute() for metric in able}
-
-
-def to_device(batch: Batch, device: torch.device) -> Batch:
-    """Return the batch with all its tensors on a device."""
-    fields = {field.name: getattr(batch, field.name) for field in attrs.fields(Batch)}
-    moved: dict[str, Any] = {k: v if v is None else v.to(device) for k, v in fields.items()}
-    return Batch(**moved)

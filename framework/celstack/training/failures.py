@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from celstack.errors import MishapError, one_line
+from celstack.errors import MishapError
+from celstack.text import one_line, spell_os_error
 
 if TYPE_CHECKING:
     from celstack.recipe.assembly import Assembly
@@ -27,14 +28,8 @@ def as_mishap(error: BaseException, assembly: Assembly) -> MishapError | None:
             f"memory, fewer than training.workers = {assembly.training.workers} need less"
         )
     if isinstance(error, OSError):
-        return MishapError(say(error))
+        return MishapError(spell_os_error(error))
     return error if isinstance(error, MishapError) else None
-
-
-def say(error: OSError) -> str:
-    """Tell what a system refused, and of which file."""
-    reason = error.strerror or one_line(error)
-    return f"{error.filename}: {reason}" if error.filename else reason
 
 
 def _less_memory(assembly: Assembly) -> str:

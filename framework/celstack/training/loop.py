@@ -9,21 +9,22 @@ from pathlib import Path
 import attrs
 import torch
 
-from celstack.data.loader import batch_length, shuffled
-from celstack.errors import CelstackError, one_line
+from celstack.data.loader import batch_length, shuffled, to_device
+from celstack.errors import CelstackError
 from celstack.evaluation.sprite_stats import Census
-from celstack.memory import keep_memory
 from celstack.model.decomposer import Decomposer
 from celstack.recipe.assembly import Assembly, Stage
 from celstack.recipe.consistency import demand_sense
 from celstack.recipe.schedule import schedule
 from celstack.runs.directory import RunDirectory
 from celstack.runs.findings import Finding
+from celstack.system import keep_memory
+from celstack.text import one_line
 from celstack.training.callbacks import Audience
 from celstack.training.distributed.engine import Engine
 from celstack.training.distributed.setup import join
 from celstack.training.distributed.stopping import Stopping
-from celstack.training.evaluate import score, to_device
+from celstack.training.evaluate import score
 from celstack.training.health import HealthCheck
 from celstack.training.optimizer import build_optimizer, set_rates
 from celstack.training.reassign import reassign_when_due, reassigns

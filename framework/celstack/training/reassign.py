@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
+from celstack.evaluation.usage import Usage
 from celstack.model.decomposer import Decomposer
 from celstack.scene import Scene
 
@@ -17,37 +18,6 @@ if TYPE_CHECKING:
 
 JITTER = 1e-4
 """How far a copy's own parameters are from the original's, so that the two can part."""
-
-
-class Usage:
-    """Counts how often each sprite fills a layer, over all layers."""
-
-    def __init__(self, sprites: int, device: torch.device | str = "cpu") -> None:
-        self.counts = torch.zeros(sprites, dtype=torch.int64, device=device)
-
-    def add(self, sprite: Int[Tensor, "B L"]) -> None:
-        """Count the sprites of a batch; empty layers do not count."""
-        kinds = torch.arange(len(self.counts), device=sprite.device)
-        self.counts += (sprite.flatten()[:, None] == kinds).sum(0)
-
-    def unused(self, below: float, relative_to_most: bool) -> list[int]:
-        """List the sprites used less than ``below`` / K of the time.
-
-        The time is that of all filled layers; or, where layers may be empty, that of the
-        sprite used most.
-        """
-        counts = self.counts.tolist()
-        whole = max(counts) if relative_to_most else sum(counts)
-        # Where nothing was used, nothing can be said of anybody.
-        return [k for k, used in enumerate(counts) if used < whole * below / len(counts)]
-
-    def most_used(self) -> int:
-        """Return the sprite used most."""
-        return int(self.counts.argmax())
-
-    def reset(self) -> None:
-        """Begin to count anew."""
-        self.counts.zero_()
 
 
 def reassigns(training: Training, stage: Stage) -> bool:

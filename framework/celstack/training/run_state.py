@@ -12,7 +12,8 @@ from typing import Any
 
 import torch
 
-from celstack.errors import RunFailedError, printable
+from celstack.errors import RunFailedError
+from celstack.evaluation.usage import Usage
 from celstack.model.decomposer import Decomposer
 from celstack.model.objective import Loss
 from celstack.runs.checkpoint import check_onward, pack, read_checkpoint, unpack
@@ -20,8 +21,8 @@ from celstack.runs.directory import RunDirectory
 from celstack.runs.findings import Finding
 from celstack.scene import Scene
 from celstack.signals import uninterrupted
+from celstack.text import printable
 from celstack.training.distributed.engine import Engine
-from celstack.training.reassign import Usage
 
 BLOCK = 25
 """How many steps of an accelerator are logged at a time."""

@@ -20,7 +20,7 @@ import attrs
 import numpy as np
 
 from celstack import CelstackError
-from celstack.errors import one_line
+from celstack.text import one_line
 from celstack_kit.clevr import renderer
 from celstack_kit.clevr.layout import arrangements
 from celstack_kit.dataset_support.cache_writer import Pixels

@@ -8,8 +8,8 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from celstack.errors import one_line
-from celstack_kit.waiting import Waiting
+from celstack.progress import WorkProgress
+from celstack.text import one_line
 
 ARRAYS = ("images", "instances", "classes")
 Pixels = NDArray[np.uint8]
@@ -18,7 +18,7 @@ Pixels = NDArray[np.uint8]
 class Writer:
     """Takes images as they are made, into a folder or, without one, into memory."""
 
-    def __init__(self, folder: Path | None, waiting: Waiting) -> None:
+    def __init__(self, folder: Path | None, waiting: WorkProgress) -> None:
         self.folder, self.waiting, self.count = folder, waiting, 0
         self.chunks: dict[str, list[Pixels]] = {name: [] for name in ARRAYS}
         self.files: dict[str, BinaryIO] = {}

@@ -13,7 +13,8 @@ from filelock import FileLock, Timeout
 
 from celstack import Batch, CelstackError
 from celstack.data.paths import cache
-from celstack.errors import one_line
+from celstack.progress import QUIET_SECONDS, WorkProgress
+from celstack.text import one_line
 from celstack_kit.dataset_support.cache_writer import (
     ARRAYS,
     Pixels,
@@ -22,7 +23,6 @@ from celstack_kit.dataset_support.cache_writer import (
     writing,
 )
 from celstack_kit.formats.read_errors import LOG
-from celstack_kit.waiting import PATIENCE, Waiting
 
 FORMAT = 1
 """Counts up when the files change, so that those of before are not read."""
@@ -100,7 +100,7 @@ def stored(
     except UnwritableError as error:
         text = "%s: %s cannot be written (%s); images stay in memory"
         LOG.warning(text, name, folder.parent, error)
-    with Waiting(f"{name}: making images", total) as waiting:
+    with WorkProgress(f"{name}: making images", total) as waiting:
         writer = Writer(None, waiting)
         make(writer)
         writer.finish()
@@ -115,7 +115,7 @@ def _keep(
     with writing():
         folder.parent.mkdir(parents=True, exist_ok=True)
         try:
-            lock.acquire(timeout=PATIENCE)
+            lock.acquire(timeout=QUIET_SECONDS)
         except Timeout:
             LOG.warning("%s: another process is making these images; waiting for it", name)
             lock.acquire()
@@ -130,7 +130,7 @@ def _keep(
                 shutil.rmtree(old, ignore_errors=True)
             beside.mkdir()
             (beside / "facts.json").write_text(written, encoding="utf-8")
-        with Waiting(f"{name}: making images", total) as waiting:
+        with WorkProgress(f"{name}: making images", total) as waiting:
             writer = Writer(beside, waiting)
             try:
                 make(writer)

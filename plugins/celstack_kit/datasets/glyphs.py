@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from celstack import CelstackError, hookimpl
-from celstack.errors import shown
+from celstack.text import shown
 from celstack_kit.dataset_support.cache_writer import Writer
 from celstack_kit.dataset_support.collage import Collage, Cutout, add_collages
 from celstack_kit.dataset_support.generated import Generated

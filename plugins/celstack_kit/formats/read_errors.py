@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from celstack import CelstackError
-from celstack.errors import one_line
+from celstack.text import one_line
 
 Loaded = TypeVar("Loaded")
 LOG = logging.getLogger("celstack")

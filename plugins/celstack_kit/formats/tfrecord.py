@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from celstack import CelstackError
-from celstack.errors import one_line
+from celstack.text import one_line
 from celstack_kit.formats.crc32c import crc32c
 from celstack_kit.formats.read_errors import naming
 

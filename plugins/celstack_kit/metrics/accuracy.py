@@ -1,8 +1,7 @@
 """Accuracy: how many images are in the right cluster."""
 
 from celstack import Batch, Metric, Rendering, Scene, hookimpl
-from celstack.evaluation.clusters import clusters
-from celstack.evaluation.confusion import Confusion
+from celstack.evaluation.confusion import Confusion, clusters
 
 
 class Accuracy(Metric):

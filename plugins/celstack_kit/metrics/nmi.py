@@ -5,8 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from celstack import Batch, Metric, Rendering, Scene, hookimpl
-from celstack.evaluation.clusters import clusters
-from celstack.evaluation.confusion import Confusion
+from celstack.evaluation.confusion import Confusion, clusters
 
 
 class Nmi(Metric):

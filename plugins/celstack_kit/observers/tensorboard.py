@@ -9,9 +9,9 @@ import torch
 from annotated_types import Ge
 
 from celstack import Assembly, Decomposer, Observer, Scene, hookimpl
+from celstack.evaluation.usage import Usage
 from celstack.evaluation.visualize import draw_examples, on_checkerboard
 from celstack.model.objective import Loss
-from celstack.training.reassign import Usage
 
 
 class Tensorboard(Observer):

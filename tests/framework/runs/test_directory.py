@@ -11,12 +11,13 @@ import pytest
 import torch
 from PIL import Image
 
-from celstack.environment import environment
 from celstack.errors import CelstackError
+from celstack.files import write_whole
 from celstack.recipe.assembly import Assembly, Evaluation, Stage
 from celstack.recipe.load import read_recipe
 from celstack.recipe.resolve import resolve
-from celstack.runs.directory import RunDirectory, write_whole
+from celstack.runs.directory import RunDirectory
+from celstack.system import environment
 from celstack.testing.model import PlainSelector
 from celstack.testing.parts import (
     PlainCompositor,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from celstack.runs.elbow import find_elbow
+from celstack.runs.statistics import find_elbow
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,13 @@
 import pytest
 import torch
 
+from celstack.data.loader import to_device
 from celstack.interfaces.dataset import Batch
 from celstack.interfaces.metric import Metric
 from celstack.recipe.assembly import Evaluation
 from celstack.testing.model import PlainSelector, plain_decomposer
 from celstack.testing.parts import PlainDataset, PlainMetric
-from celstack.training.evaluate import score, to_device
+from celstack.training.evaluate import score
 
 
 class Count(Metric):

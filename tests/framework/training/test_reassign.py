@@ -1,11 +1,12 @@
 import pytest
 import torch
 
+from celstack.evaluation.usage import Usage
 from celstack.model.decomposer import Decomposer
 from celstack.recipe.assembly import Training
 from celstack.scene import EMPTY
 from celstack.training.optimizer import build_optimizer
-from celstack.training.reassign import JITTER, Usage, reassign, reassign_unused
+from celstack.training.reassign import JITTER, reassign, reassign_unused
 from celstack.training.step import take_step
 from celstack_kit.compositors.ordered import Ordered
 from celstack_kit.encoders.strided import Strided

@@ -1,6 +1,6 @@
 import pytest
 
-from celstack.evaluation.clusters import clusters
+from celstack.evaluation.confusion import clusters
 from celstack.scene import EMPTY
 
 

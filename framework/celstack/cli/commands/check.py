@@ -23,7 +23,7 @@ def main(arguments: argparse.Namespace) -> None:
     catalog = Catalog()
     resolved = resolve(recipe, catalog)
 
-    from celstack.cli import say
+    from celstack.cli.output import say
     from celstack.recipe.build import assemble
 
     assemble(resolved, catalog)

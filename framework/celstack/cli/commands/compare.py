@@ -28,9 +28,9 @@ def main(arguments: argparse.Namespace) -> None:
     for folder in folders.values():
         read_finished(folder)
 
-    from celstack.cli import say
+    from celstack.cli.output import say
+    from celstack.files import write_whole
     from celstack.report.compare_page import make_comparison
-    from celstack.runs.directory import write_whole
 
     page = make_comparison(list(folders.values()))
     try:

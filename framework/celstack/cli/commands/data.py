@@ -6,11 +6,12 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from celstack.errors import CelstackError, did_you_mean, one_line, shown
+from celstack.errors import CelstackError
+from celstack.text import did_you_mean, one_line, shown
 
 if TYPE_CHECKING:
     from celstack.interfaces.dataset import Dataset, Source
-    from celstack.progress import Progress
+    from celstack.progress import TransferProgress
     from celstack.registry.catalog import Catalog, Plugin
 
 
@@ -41,7 +42,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 def list_all() -> None:
     """Say of each dataset what it has; one that is broken costs only itself."""
-    from celstack.cli import say
+    from celstack.cli.output import say
     from celstack.data.paths import spell_places
     from celstack.registry.catalog import Catalog
 
@@ -97,10 +98,10 @@ def _size(source: Source) -> str:
 
 def get(name: str, to: str | None, files: list[str], unpack: bool) -> None:
     """Say whose the files are and on what terms; then fetch what is not there yet."""
-    from celstack.cli import say
+    from celstack.cli.output import say
     from celstack.data.download.archives import is_archive
     from celstack.data.paths import places
-    from celstack.progress import Progress
+    from celstack.progress import TransferProgress
     from celstack.registry.catalog import Catalog
 
     sources = _chosen(name, Catalog().load("dataset", name), files)
@@ -114,7 +115,7 @@ def get(name: str, to: str | None, files: list[str], unpack: bool) -> None:
             say(f"please cite: {citation}")
     root = None if to is None else Path(to)
     folder = places(root)[0]
-    with Progress() as progress:
+    with TransferProgress(say) as progress:
         for source in sources:
             path = _get_one(source, root, folder, progress)
             if unpack and is_archive(source.file):
@@ -134,7 +135,9 @@ def _chosen(name: str, dataset: type[Dataset], files: list[str]) -> list[Source]
     return [known[file] for file in dict.fromkeys(files or known)]
 
 
-def _get_one(source: Source, root: Path | None, folder: Path, progress: Progress) -> Path:
+def _get_one(
+    source: Source, root: Path | None, folder: Path, progress: TransferProgress
+) -> Path:
     from celstack.data.download.checksums import compare
     from celstack.data.download.fetch import fetch
     from celstack.data.paths import look
@@ -142,10 +145,10 @@ def _get_one(source: Source, root: Path | None, folder: Path, progress: Progress
     report = progress.start(source.file)
     found = look(root, [source.file])
     if found is None:
-        progress.say(f"{source.file}: {_size(source)} from {source.url}")
+        progress.finish(f"{source.file}: {_size(source)} from {source.url}")
         found = folder / source.file
         checked = fetch(source, found, report)
-        progress.say(f"{source.file}: fetched to {found}; {checked}")
+        progress.finish(f"{source.file}: fetched to {found}; {checked}")
         return found
     try:
         wrong = compare(source, found, report) if found.is_file() else "it is not a file"
@@ -155,12 +158,12 @@ def _get_one(source: Source, root: Path | None, folder: Path, progress: Progress
         text = f"is there, but {wrong}; move it away to fetch it again"
         raise CelstackError(f"{found}: {text}, or name other files with --file")
     how = "as published" if source.checksum or source.size else "no checksum is published"
-    progress.say(f"{source.file}: already in {found}; {how}")
+    progress.finish(f"{source.file}: already in {found}; {how}")
     return found
 
 
-def _unpack(archive: Path, progress: Progress) -> None:
+def _unpack(archive: Path, progress: TransferProgress) -> None:
     from celstack.data.download.archives import extract
 
     new = extract(archive, archive.parent, progress.start(archive.name))
-    progress.say(f"{archive.name}: unpacked to {', '.join(map(str, new))}")
+    progress.finish(f"{archive.name}: unpacked to {', '.join(map(str, new))}")

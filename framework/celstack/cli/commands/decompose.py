@@ -25,7 +25,7 @@ def main(arguments: argparse.Namespace) -> None:
     check_run(folder)
     images, skipped = find_images(arguments.images, out)
 
-    from celstack.cli import complain, say
+    from celstack.cli.output import complain, say
     from celstack.counting import counting
     from celstack.export.decompose import OVERVIEW, decompose
     from celstack.runs.open import open_run

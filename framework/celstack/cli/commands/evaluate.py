@@ -32,7 +32,7 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.images is not None and arguments.images < 1:
         raise CelstackError(f"--images {arguments.images}: must be at least 1")
 
-    from celstack.cli import say
+    from celstack.cli.output import say
     from celstack.counting import counting
     from celstack.evaluation.score_metadata import image_scores, percentages
     from celstack.recipe.assembly import Evaluation
@@ -82,7 +82,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 def stored(folder: Path) -> Mapping[str, float]:
     """Return the metrics of the end of the run; none if it has not come to its end."""
-    from celstack.cli import say
+    from celstack.cli.output import say
     from celstack.runs.finished import read_finished
 
     if (folder / "metrics.json").is_file():
@@ -93,7 +93,7 @@ def stored(folder: Path) -> Mapping[str, float]:
 
 def tell(scores: Mapping[str, float], stored: Mapping[str, float]) -> None:
     """Print scores as they are stored, and where they are not what they were."""
-    from celstack.cli import say
+    from celstack.cli.output import say
 
     for name, number in scores.items():
         said = f"{name:>14}  {number:.4f}"

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from celstack.cli.commands.run import add_overrides
-from celstack.errors import CelstackError, did_you_mean
+from celstack.errors import CelstackError
+from celstack.text import did_you_mean
 
 if TYPE_CHECKING:
     from celstack.interfaces.dataset import Dataset
@@ -33,7 +34,7 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.images < 1:
         raise CelstackError(f"--images {arguments.images}: must be at least 1")
 
-    from celstack.cli import say
+    from celstack.cli.output import say
     from celstack.evaluation.visualize import draw_batch
     from celstack.recipe.build import assemble
 

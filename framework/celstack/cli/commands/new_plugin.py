@@ -9,9 +9,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import celstack
-from celstack.errors import CelstackError, did_you_mean
+from celstack.errors import CelstackError
 from celstack.registry.catalog import Catalog
 from celstack.registry.kinds import KINDS
+from celstack.text import did_you_mean
 
 TEMPLATES = Path(__file__).parents[1] / "scaffold"
 NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
@@ -47,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Write the package and say what to do next."""
-    from celstack.cli import say
+    from celstack.cli.output import say
 
     kind, name = arguments.kind, arguments.name
     check_names(kind, name)

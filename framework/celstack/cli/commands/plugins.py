@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Print a table; with --check, fail if any plugin is broken."""
-    from celstack.cli import say
+    from celstack.cli.output import say
 
     catalog = Catalog()
     rows = [("KIND", "NAME", "PACKAGE", "VERSION", "STATE")]

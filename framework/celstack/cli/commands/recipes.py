@@ -13,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:  # noqa: ARG001
     """Print each recipe with what it says of itself."""
-    from celstack.cli import say
+    from celstack.cli.output import say
 
     names = bundled_names()
     width = max(map(len, names))

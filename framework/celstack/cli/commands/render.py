@@ -26,7 +26,7 @@ def main(arguments: argparse.Namespace) -> None:
 
     import torch
 
-    from celstack.cli import say
+    from celstack.cli.output import say
     from celstack.evaluation.visualize import to_picture
     from celstack.export.scene_json import read_scene
     from celstack.files import deliver, drafted

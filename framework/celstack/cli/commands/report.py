@@ -19,7 +19,7 @@ def main(arguments: argparse.Namespace) -> None:
     folder = Path(arguments.run)
     check_run(folder)
 
-    from celstack.cli import say
+    from celstack.cli.output import say
     from celstack.report.run_page import make_page
     from celstack.runs.directory import RunDirectory
     from celstack.runs.open import open_run

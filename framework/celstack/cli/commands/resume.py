@@ -46,6 +46,6 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def _say_finished(folder: Path, quiet: bool) -> None:
-    from celstack.cli import say
+    from celstack.cli.output import say
 
     say(str(folder) if quiet else f"{folder}: is finished; nothing is left to do")

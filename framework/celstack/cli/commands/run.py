@@ -103,7 +103,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 def _tell_chosen(resolved: ResolvedRecipe) -> None:
     """Say what was chosen for the images at hand, so that it can be said otherwise."""
-    from celstack.cli import say
+    from celstack.cli.output import say
     from celstack.training.distributed.launcher import first
 
     if resolved.chosen and first():
@@ -130,7 +130,7 @@ def _run_seeds(
     recipes: Sequence[ResolvedRecipe], catalog: Catalog, arguments: argparse.Namespace
 ) -> None:
     """Run one seed after the other; whatever happens, sum up those that are finished."""
-    from celstack.cli import complain, say
+    from celstack.cli.output import complain, say
     from celstack.cli.run_one import begin
     from celstack.errors import ProcessLostError, RunFailedError
     from celstack.runs.finished import read_finished
@@ -185,8 +185,8 @@ def _with_others(said: str, left: Sequence[int]) -> str:
 
 def _sum_up(finished: Sequence[FinishedRun], failures: dict[int, str], quiet: bool) -> None:
     """Print the table of all seeds, unless only folders are asked for, and save it."""
-    from celstack.cli import complain, say
     from celstack.cli.commands.table import show
+    from celstack.cli.output import complain, say
     from celstack.runs.comparison import compare
     from celstack.runs.seeds import save_summary
 

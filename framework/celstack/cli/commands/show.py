@@ -7,13 +7,14 @@ from inspect import cleandoc
 from textwrap import fill
 from typing import Any
 
-from celstack.errors import CelstackError, did_you_mean, shown
+from celstack.errors import CelstackError
 from celstack.recipe.resolve import signature_of
 from celstack.registry.catalog import Catalog
 from celstack.registry.coerce import describe
 from celstack.registry.kinds import KINDS
 from celstack.registry.signature import REQUIRED
 from celstack.runs.findings import MEANINGS
+from celstack.text import did_you_mean, shown
 
 HEALTH = "health"
 
@@ -30,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Print documentation and options."""
-    from celstack.cli import say
+    from celstack.cli.output import say
 
     if arguments.kind == HEALTH:
         _explain_findings(arguments.name)
@@ -54,7 +55,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 def _explain_findings(kind: str | None) -> None:
     """Print what findings of the health check mean, and what to do about them."""
-    from celstack.cli import say
+    from celstack.cli.output import say
 
     kind = kind and kind.replace(" ", "-")
     if kind is not None and kind not in MEANINGS:

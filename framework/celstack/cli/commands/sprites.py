@@ -29,7 +29,7 @@ def main(arguments: argparse.Namespace) -> None:
     folder = Path(arguments.run)
     check_run(folder)
 
-    from celstack.cli import say
+    from celstack.cli.output import say
     from celstack.files import deliver, drafted
     from celstack.runs.open import open_run
 

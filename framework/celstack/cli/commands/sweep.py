@@ -72,7 +72,7 @@ def main(arguments: argparse.Namespace) -> None:
     catalog = Catalog()
     plan = make_plan(arguments.recipe, arguments.set, arguments.grid, catalog)
 
-    from celstack.cli import say
+    from celstack.cli.output import say
     from celstack.runs.sweep.local import run_here
     from celstack.runs.sweep.run import check_here, check_parts, conduct
 
@@ -87,8 +87,9 @@ def main(arguments: argparse.Namespace) -> None:
     else:
         steps = check_here(plan, assemblies, device)
         runner = partial(run_here, jobs=arguments.jobs or 1, device=device)
+    announce = (lambda _: None) if arguments.quiet else say
     with held(folder):
-        results = conduct(plan, folder, runner, steps, arguments.quiet)
+        results = conduct(plan, folder, runner, steps, arguments.quiet, announce)
         if results.runs:
             _sum_up(results, folder, arguments.quiet)
     if arguments.quiet:
@@ -98,11 +99,11 @@ def main(arguments: argparse.Namespace) -> None:
 
 def _sum_up(results: Results, folder: Path, quiet: bool) -> None:
     """Print the table and save it, for people, for programs and as a page with plots."""
-    from celstack.cli import complain, say
     from celstack.cli.commands.table import show
+    from celstack.cli.output import complain, say
+    from celstack.files import to_json, write_whole
     from celstack.report.sweep_page import make_sweep_page
     from celstack.runs.comparison import as_markdown
-    from celstack.runs.directory import to_json, write_whole
 
     table = [results.table()]
     if not quiet:
@@ -119,7 +120,7 @@ def _sum_up(results: Results, folder: Path, quiet: bool) -> None:
 
 
 def _tell_failures(results: Results) -> None:
-    from celstack.cli import complain
+    from celstack.cli.output import complain
     from celstack.errors import RunFailedError
     from celstack.runs.sweep.grid import spell
 

@@ -21,10 +21,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Read the runs and print a table: Markdown, unless a person is looking at a terminal."""
-    from celstack.cli import say
+    from celstack.cli.output import say
     from celstack.errors import CelstackError
+    from celstack.files import write_whole
     from celstack.runs.comparison import as_markdown, compare
-    from celstack.runs.directory import write_whole
     from celstack.runs.finished import read_finished
     from celstack.runs.seeds import ENDINGS
 
@@ -47,7 +47,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 def show(comparisons: Sequence[Comparison]) -> None:
     """Print tables: drawn with lines on a terminal, else as Markdown."""
-    from celstack.cli import say
+    from celstack.cli.output import say
     from celstack.runs.comparison import PUBLISHED, as_markdown
 
     if not sys.stdout.isatty():

@@ -31,7 +31,7 @@ def main(arguments: argparse.Namespace) -> None:
 
     import torch
 
-    from celstack.cli import say
+    from celstack.cli.output import say
     from celstack.export.decompose import read_images
     from celstack.export.edit_figure import draw, fullest, vary
     from celstack.files import deliver, drafted

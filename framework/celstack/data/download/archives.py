@@ -13,7 +13,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from celstack.data.download.checksums import CHUNK, Report
-from celstack.errors import CelstackError, one_line
+from celstack.errors import CelstackError
+from celstack.text import one_line
 
 ENDINGS = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 MOST_FILES = 2_000_000

@@ -18,7 +18,8 @@ from filelock import FileLock, Timeout
 
 from celstack.data.download.checksums import CHUNK, Report, compare, digest, stated_md5
 from celstack.data.download.http import BrokenOffError, OutOfRangeError, open_url, read_some
-from celstack.errors import CelstackError, RunFailedError, one_line
+from celstack.errors import CelstackError, RunFailedError
+from celstack.text import one_line
 
 if TYPE_CHECKING:
     from celstack.interfaces.dataset import Source

@@ -10,7 +10,8 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from celstack.errors import RunFailedError, one_line
+from celstack.errors import RunFailedError
+from celstack.text import one_line
 
 TIMEOUT = 30.0
 """Seconds of silence after which a server is given up."""

@@ -7,8 +7,9 @@ from itertools import product
 from math import prod
 from typing import NamedTuple
 
-from celstack.errors import CelstackError, Problem, shown
+from celstack.errors import CelstackError, Problem
 from celstack.recipe.overrides import Override, parse
+from celstack.text import shown
 
 OPTION = "--grid"
 MOST = 1000

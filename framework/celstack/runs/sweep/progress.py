@@ -12,8 +12,8 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
-from celstack.report.run_info import spell_time
 from celstack.runs.finished import final_loss
+from celstack.text import spell_time
 
 TAIL = 4096
 """As many bytes at the end of a log hold its last step."""

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from celstack.errors import CelstackError, shown
+from celstack.errors import CelstackError
 from celstack.recipe.overrides import Override
 from celstack.runs.comparison import MEANING, Comparison, Row
-from celstack.runs.elbow import RULE, find_elbow
 from celstack.runs.finished import FinishedRun, read_finished
-from celstack.runs.statistics import Figure, summarise
+from celstack.runs.statistics import ELBOW_RULE, Figure, find_elbow, summarise
 from celstack.runs.sweep.grid import Axis, Cell, spell
 from celstack.runs.sweep.plan import Plan
+from celstack.text import shown
 
 SEED = "seed"
 LOSS = "reconstruction loss"
@@ -87,7 +87,7 @@ class Results(NamedTuple):
         rows = [self._row(name) for name in combinations]
         notes = [MEANING, "No run is left out of a mean."]
         elbows = self.elbows()
-        notes += [f"{one[0].upper()}{one[1:]}." for one in elbows] + [RULE] * bool(elbows)
+        notes += [f"{one[0].upper()}{one[1:]}." for one in elbows] + [ELBOW_RULE] * bool(elbows)
         notes += [f"Failed: {spell(cell)}: {reason}" for cell, reason in self.failures]
         measures = self.measures
         return Comparison(self.recipe, measures, self.percent & set(measures), rows, notes)

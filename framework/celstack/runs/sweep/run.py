@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from celstack.cli import say
-from celstack.cli.run_one import look_for_images
+from celstack.data.availability import require_images
 from celstack.recipe.assembly import Assembly
 from celstack.recipe.build import assemble
 from celstack.recipe.schedule import schedule
@@ -38,7 +37,7 @@ def check_here(plan: Plan, assemblies: Sequence[Assembly], device: str) -> list[
         # Once for all that share them: runs that begin together would make them together.
         data = repr((run.resolved.as_table()["dataset"], assembly.evaluation.split))
         if data not in images:
-            look_for_images(assembly)
+            require_images(assembly.dataset, ("train", assembly.evaluation.split))
             images[data] = assembly.dataset.count("train")
         phases = schedule(assembly.stages, images[data], assembly.training.batch_size)
         steps.append(phases[-1].end)
@@ -46,16 +45,23 @@ def check_here(plan: Plan, assemblies: Sequence[Assembly], device: str) -> list[
 
 
 def conduct(
-    plan: Plan, folder: Path, runner: Runner, steps: Sequence[int | None], quiet: bool
+    plan: Plan,
+    folder: Path,
+    runner: Runner,
+    steps: Sequence[int | None],
+    quiet: bool,
+    announce: Callable[[str], None],
 ) -> Results:
-    """Run what is not finished yet, and gather all that is."""
+    """Run what is not finished yet, and gather all that is.
+
+    ``announce`` is called once, before the first run starts, with how many there are.
+    """
     known = find_runs(folder / plan.runs[0].resolved.name)
     folders = [known.get(identity(run.resolved)) for run in plan.runs]
     left = [n for n, path in enumerate(folders) if path is None or not is_finished(path)]
-    if not quiet:
-        done = len(plan.runs) - len(left)
-        before = f", {done} of them finished before" if done else ""
-        say(f"{len(plan.runs)} runs in {folder}{before}")
+    done = len(plan.runs) - len(left)
+    before = f", {done} of them finished before" if done else ""
+    announce(f"{len(plan.runs)} runs in {folder}{before}")
 
     def maker(number: int) -> Callable[[], Path]:
         def make() -> Path:

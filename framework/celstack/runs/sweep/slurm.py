@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from celstack.errors import CelstackError, one_line
+from celstack.errors import CelstackError
 from celstack.recipe.overrides import parse_value
 from celstack.runs.sweep.failures import why
+from celstack.text import one_line
 
 if TYPE_CHECKING:
     from submitit import AutoExecutor, Job

@@ -9,7 +9,7 @@ from annotated_types import Ge
 from numpy.typing import NDArray
 
 from celstack import CelstackError, Source, hookimpl
-from celstack.errors import shown
+from celstack.text import shown
 from celstack_kit.dataset_support.cache_writer import Writer
 from celstack_kit.dataset_support.labelled_image import Labelled
 from celstack_kit.dataset_support.multi_object import BUCKET, HOMEPAGE, Scenes

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celstack import CelstackError
+from celstack.progress import WorkProgress
 from celstack_kit.formats.read_errors import naming
-from celstack_kit.waiting import Waiting
 
 NAMES = ("square", "ellipse", "heart")
 SIDE = 64
@@ -79,7 +79,7 @@ class Published(Shapes):
                 shape, _, dtype = header
                 text = f"{MEMBER} is {dtype} {shape}, not uint8 {(total, SIDE, SIDE)}"
                 raise CelstackError(f"{path}: {text}")
-            with Waiting("dsprites: reading shapes", total) as waiting:
+            with WorkProgress("dsprites: reading shapes", total) as waiting:
                 # The file unpacks to three gigabytes, which are never in memory at once.
                 for start in range(0, total, 1024):
                     chunk = self.packed[start : start + 1024]

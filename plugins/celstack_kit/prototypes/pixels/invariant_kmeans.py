@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from celstack_kit.waiting import Waiting
+from celstack.progress import WorkProgress
 
 STARTS = 200
 """Groups depend on how they begin: this is how often they begin anew."""
@@ -36,7 +36,7 @@ def find_lookalikes(
     _, _, axes = torch.pca_lowrank(seen, min(AXES, *seen.shape), center=False)
     seen = seen @ axes
     tries = []
-    with Waiting("sprites: finding lookalikes", STARTS) as waiting:
+    with WorkProgress("sprites: finding lookalikes", STARTS) as waiting:
         for _ in range(STARTS):
             tries.append(_group(seen, count, inverted))
             waiting.advance(1)

@@ -8,8 +8,8 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from celstack.geometry.sampling import canvas_points, look_up
+from celstack.progress import WorkProgress
 from celstack_kit.prototypes.pixels.invariant_kmeans import FAINT, NOISE, picture, plain
-from celstack_kit.waiting import Waiting
 
 SHIFTS = (0.0, -0.094, 0.094)
 """How far images are moved to be compared, in half canvases; at first, not at all."""
@@ -108,7 +108,7 @@ def _nearest(
     found = []
     count = min(NEAREST, len(seen) - 1)
     parts = torch.arange(len(seen)).split(max(1, MOST // (len(seen) * seen.shape[1])))
-    with Waiting("sprites: finding neighbours", len(seen)) as waiting:
+    with WorkProgress("sprites: finding neighbours", len(seen)) as waiting:
         for some in parts:
             alike = (seen[some].flatten(0, 1) @ rest).unflatten(0, (len(some), -1))
             best = (alike.abs() if inverted else alike).amax(1)

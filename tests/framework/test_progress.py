@@ -1,7 +1,7 @@
 import pytest
 
-from celstack_kit import waiting
-from celstack_kit.waiting import Waiting
+from celstack import progress as waiting
+from celstack.progress import WorkProgress
 
 
 @pytest.fixture
@@ -13,7 +13,7 @@ def clock(monkeypatch):
 
 
 def test_two_seconds_need_no_word(clock, capsys):
-    with Waiting("drawing", 10) as told:
+    with WorkProgress("drawing", 10) as told:
         clock[0] = 1.9
         told.advance(10)
 
@@ -21,7 +21,7 @@ def test_two_seconds_need_no_word(clock, capsys):
 
 
 def test_elsewhere_than_in_a_terminal_there_are_few_plain_lines(clock, capsys):
-    with Waiting("drawing [x]", 100) as told:
+    with WorkProgress("drawing [x]", 100) as told:
         for second in range(1, 40):
             clock[0] = second
             told.advance(2)
@@ -32,7 +32,7 @@ def test_elsewhere_than_in_a_terminal_there_are_few_plain_lines(clock, capsys):
 def test_a_terminal_has_a_bar_that_goes_away(clock, capsys, monkeypatch):
     monkeypatch.setenv("TTY_INTERACTIVE", "1")
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
-    with Waiting("drawing", 100) as told:
+    with WorkProgress("drawing", 100) as told:
         clock[0] = 3
         told.advance(30)
         assert told.bar is not None

@@ -1,0 +1,22 @@
+"""Availability: whether the images that a run needs are there, before it starts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from celstack.errors import RunFailedError
+from celstack.text import spell_os_error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from celstack.interfaces.dataset import Dataset
+
+
+def require_images(dataset: Dataset, splits: Iterable[str]) -> None:
+    """Find or generate the images of these splits, or raise before anything is trained."""
+    try:
+        for split in splits:
+            dataset.count(split)
+    except OSError as error:
+        raise RunFailedError(f"{dataset.name}: no images: {spell_os_error(error)}") from error
