@@ -52,12 +52,6 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def spelt(key: str) -> str:
-    """Spell a key for a place in a recipe: in quotes unless it is a bare word of TOML."""
-    bare = key.replace("-", "_").replace("_", "a")
-    return key if bare.isascii() and bare.isalnum() else shown(key)
-
-
 def spell_time(seconds: float) -> str:
     """Spell a time as people do."""
     if seconds < 120:

@@ -3,7 +3,8 @@ import datetime
 import pytest
 
 from celstack.errors import Problem, RecipeError
-from celstack.text import did_you_mean, one_line, shown, spelt
+from celstack.keypath import quote_key
+from celstack.text import did_you_mean, one_line, shown
 
 
 def test_a_single_problem_takes_a_single_line():
@@ -69,4 +70,4 @@ def test_a_value_nested_beyond_all_measure_can_still_be_spoken_of():
     [("mask_sigma", "mask_sigma"), ("a-b", "a-b"), ("a b", "'a b'"), ("", "''")],
 )
 def test_a_key_that_is_no_bare_word_is_quoted(key, text):
-    assert spelt(key) == text
+    assert quote_key(key) == text

@@ -78,8 +78,9 @@ class ImageFolder(StandIn):
         self.side = size[0]
 
     def suggest(self) -> dict[str, Any]:
-        sizes = {"size": [32, 32], "mask_sigma": 5.0, "window": 5.0}
-        return {**sizes, "count": 3, "epochs": 1, "images": COUNT}
+        sizes = {"dataset.size": [32, 32], "sprites.size": [32, 32], "sprites.count": 3}
+        others = {"sprites.mask_sigma": 5.0, "selector.window": 5.0}
+        return {**sizes, **others, "stages[].epochs": 1, "evaluation.images": COUNT}
 
 
 @hookimpl

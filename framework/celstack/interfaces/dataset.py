@@ -121,10 +121,11 @@ class Dataset(Part):
         return "; ".join(ways)
 
     def suggest(self) -> dict[str, Any]:
-        """Choose values for options that a recipe leaves ``"auto"``, by the options' names.
+        """Choose values for options that a recipe leaves ``"auto"``.
 
-        Such as {"count": 12} for as many sprites as so many images can fill. Nothing, unless a
-        dataset says otherwise.
+        Returns:
+            Values by their path in the recipe, such as ``{"sprites.count": 12}``;
+            ``"stages[].epochs"`` stands for all stages. Empty by default.
         """
         return {}
 

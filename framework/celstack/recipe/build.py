@@ -7,7 +7,7 @@ from typing import Any
 from celstack.errors import CelstackError, Problem, RecipeError
 from celstack.recipe import assembly
 from celstack.recipe.assembly import Assembly
-from celstack.recipe.consistency import check_sense
+from celstack.recipe.consistency import check_consistency
 from celstack.recipe.resolved import Node, ResolvedRecipe
 from celstack.registry.catalog import BrokenPluginError, Catalog
 from celstack.text import one_line
@@ -18,7 +18,7 @@ def assemble(resolved: ResolvedRecipe, catalog: Catalog) -> Assembly:
     problems: list[Problem] = []
     built = _build(resolved.root, catalog, problems)
     if not problems:
-        problems += check_sense(built)
+        problems += check_consistency(built)
     if problems:
         raise RecipeError(resolved.source, problems)
     made: Assembly = built

@@ -1,4 +1,4 @@
-"""Sense: what every part accepts and the whole cannot mean."""
+"""Consistency: options that are valid one by one, but not together."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from celstack.recipe.assembly import Assembly, Stage
 from celstack.text import did_you_mean, shown
 
 
-def demand_sense(assembly: Assembly) -> None:
-    """Raise RecipeError if an assembly made in Python cannot mean anything."""
-    problems = check_sense(assembly)
+def require_consistent(assembly: Assembly) -> None:
+    """Raise RecipeError if the parts of an assembly do not work together."""
+    problems = check_consistency(assembly)
     if problems:
         raise RecipeError("assembly", problems)
 
 
-def check_sense(assembly: Assembly) -> list[Problem]:
-    """Find everything that does not make sense, with its place in a recipe."""
+def check_consistency(assembly: Assembly) -> list[Problem]:
+    """Return all inconsistencies, each with its path in a recipe."""
     return [
         *_check_stages(assembly),
         *_check_leftovers(assembly),
@@ -50,7 +50,7 @@ def _check_stages(assembly: Assembly) -> list[Problem]:
 
 
 def _check_leftovers(assembly: Assembly) -> list[Problem]:
-    """Find what would be left out silently."""
+    """Find options that would have no effect."""
     problems = []
     if assembly.transforms.background and assembly.backgrounds is None:
         text = "there are no backgrounds to transform; add [backgrounds]"
@@ -83,7 +83,7 @@ def _can_be_taught(assembly: Assembly, stage: Stage) -> bool:
 
 
 def _have_params(transforms: Iterable[Transform], stage: Stage) -> bool:
-    """Tell whether any of the transforms that a stage uses has parameters."""
+    """Return whether any transform that a stage uses has parameters."""
     at_work = [t for t in transforms if stage.transforms is None or t.name in stage.transforms]
     return any(t.num_params for t in at_work)
 
@@ -117,7 +117,7 @@ def _check_selectors(assembly: Assembly) -> list[Problem]:
 
 
 def _check_teachers(assembly: Assembly) -> list[Problem]:
-    """Find teachers with nobody to teach, or with nothing of their own to say."""
+    """Find teachers without a predictor to train, or that need that very predictor."""
     stages = assembly.stages
     taught = [index for index, stage in enumerate(stages) if stage.teacher is not None]
     if not taught:
@@ -147,7 +147,7 @@ def _check_teachers(assembly: Assembly) -> list[Problem]:
 
 
 def _refusal(assembly: Assembly, selector: Selector) -> str:
-    """Return why a selector cannot work with the other parts; nothing if it can."""
+    """Return why a selector cannot work with the other parts; empty if it can."""
     try:
         model = _with(assembly, selector=selector).decomposer()
         model.measure(assembly.dataset.image_shape)
@@ -158,7 +158,7 @@ def _refusal(assembly: Assembly, selector: Selector) -> str:
 
 def _with(assembly: Assembly, **parts: Any) -> Assembly:
     """Return the same assembly with some other parts."""
-    made: Any = assembly  # type checkers are not told that settings are attrs classes
+    made: Any = assembly  # mypy does not know that settings are attrs classes
     return attrs.evolve(made, **parts)
 
 

@@ -1,4 +1,4 @@
-"""From TOML files to one table: syntax, ``extends``, overrides. No plugin is loaded here."""
+"""Load recipes: TOML, ``extends`` and overrides, merged into one table. Loads no plugin."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from celstack.errors import CelstackError
-from celstack.recipe.merge import DEEPEST, Table, merge, too_deep
+from celstack.recipe.merge import MAX_DEPTH, Table, merge, too_deep
 from celstack.recipe.overrides import Override, override
 from celstack.text import did_you_mean, shown
 
 
 class Recipe(NamedTuple):
-    """What a recipe says, with everything it extends and all overrides worked in."""
+    """A recipe with everything it extends and all overrides merged in."""
 
     name: str
     source: str
     table: Table
     text: str = ""
-    """The file itself, as it was written."""
+    """The unmodified text of the file."""
 
 
 def bundled_folder() -> Path:
@@ -34,14 +34,14 @@ def bundled_folder() -> Path:
 
 
 def bundled_names() -> list[str]:
-    """List the bundled recipes, as one would type them."""
+    """List the names of the bundled recipes."""
     folder = bundled_folder()
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.toml"))
 
 
 def find_recipe(name: str) -> Path:
-    """Find a recipe by a path as given, or else among the bundled ones."""
-    found = _look_in((Path(), bundled_folder()), name)
+    """Find a recipe by its path, or by the name of a bundled one."""
+    found = _find_in((Path(), bundled_folder()), name)
     if found:
         return found
     if os.path.isdir(name):  # noqa: PTH112
@@ -55,17 +55,17 @@ def find_recipe(name: str) -> Path:
     )
 
 
-def _look_in(folders: Iterable[Path], name: str) -> Path | None:
+def _find_in(folders: Iterable[Path], name: str) -> Path | None:
     for folder in folders:
         for path in (folder / name, folder / f"{name}.toml"):
-            # Path.is_file raises where a name is one that no file can have.
+            # Path.is_file raises for names that no file can have.
             if os.path.isfile(path):  # noqa: PTH113
                 return path
     return None
 
 
 def read_recipe(name: str, overrides: Iterable[str | Override] = ()) -> Recipe:
-    """Read a recipe by name, with what it extends, and apply ``path=value`` overrides."""
+    """Load a recipe by name, with what it extends, and apply ``path=value`` overrides."""
     path = find_recipe(name)
     table = _read_extended(path, ())
     override(table, overrides)
@@ -84,7 +84,7 @@ def _read_extended(path: Path, above: tuple[Path, ...]) -> Table:
         raise CelstackError(
             f"{path.name}: extends: must be the name of a recipe, not {shown(parent)}"
         )
-    found = _look_in((path.parent, bundled_folder()), parent)
+    found = _find_in((path.parent, bundled_folder()), parent)
     if found is None:
         raise CelstackError(
             f"{path.name}: extends: there is no {shown(parent)}, "
@@ -93,14 +93,14 @@ def _read_extended(path: Path, above: tuple[Path, ...]) -> Table:
         )
     below = _read_extended(found, (*above, path.resolve()))
     if "published" in table:
-        # Figures belong to one experiment: a recipe that has its own inherits none.
+        # Published figures belong to one experiment and are not merged.
         below.pop("published", None)
     return merge(below, table)
 
 
 def _read_text(path: Path) -> str:
     try:
-        # Some editors begin a file with a mark that says UTF-8; it is no part of the text.
+        # Some editors write a byte order mark.
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise CelstackError(f"{path.name}: not a text file in UTF-8: {error.reason}") from error
@@ -119,5 +119,5 @@ def _read_toml(path: Path) -> Table:
     except RecursionError:
         raise CelstackError(f"{path.name}: not valid TOML: nested too deeply") from None
     if too_deep(table):
-        raise CelstackError(f"{path.name}: tables are nested more than {DEEPEST} deep")
+        raise CelstackError(f"{path.name}: tables are nested more than {MAX_DEPTH} deep")
     return table

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from celstack.errors import CelstackError
-from celstack.recipe.merge import DEEPEST, Table, as_table, merge, too_deep
-from celstack.text import spelt
+from celstack.keypath import format_path
+from celstack.recipe.merge import MAX_DEPTH, Table, as_table, merge, too_deep
 
 PATH = re.compile(r"\s*[\w-]+(\.[\w-]+|\[\d+\])*\s*", re.ASCII)
 PIECE = re.compile(r"[\w-]+", re.ASCII)
@@ -21,26 +21,26 @@ class Override(NamedTuple):
     keys: list[str | int]
     value: Any
     option: str = "--set"
-    """How the user said it, for messages."""
+    """The command-line option that it came from, for messages."""
 
     @property
     def path(self) -> str:
-        """Spell the place, as in ``transforms.layer[0].use``."""
-        return _spell(self.keys)
+        """Format the path, as in ``transforms.layer[0].use``."""
+        return format_path(self.keys)
 
 
 def override(table: Table, changes: Iterable[str | Override]) -> None:
-    """Change a table in place, as ``path=value`` texts say; their order does not matter."""
+    """Apply ``path=value`` overrides to a table in place, in any order."""
     overrides = [parse(one) if isinstance(one, str) else one for one in changes]
     # Whole tables come before what is in them, and a new 'use' starts its table afresh.
     for one in sorted(overrides, key=lambda o: (len(o.keys), o.keys[-1] != "use")):
         _change(table, one)
     if too_deep(table):
-        raise CelstackError(f"--set: makes tables more than {DEEPEST} deep")
+        raise CelstackError(f"--set: makes tables more than {MAX_DEPTH} deep")
 
 
 def parse(text: str, option: str = "--set") -> Override:
-    """Read ``path=value``, or say what is wrong with it."""
+    """Parse ``path=value``, or raise CelstackError."""
     path, equals, value = text.partition("=")
     if not equals or not PATH.fullmatch(path):
         raise CelstackError(
@@ -48,18 +48,16 @@ def parse(text: str, option: str = "--set") -> Override:
             "or transforms.layer[0].use=color"
         )
     if path.strip() == "extends":
-        raise CelstackError(
-            f"{option} {text}: what a recipe extends cannot be changed from here"
-        )
-    # An index of ten digits is no index of anything.
+        raise CelstackError(f"{option} {text}: 'extends' cannot be overridden")
+    # Numbers of ten digits or more are keys, not indices.
     keys = [int(p) if p.isdigit() and len(p) < 10 else p for p in PIECE.findall(path)]
-    if len(keys) > DEEPEST:
-        raise CelstackError(f"{option} {path[:20]}...: more than {DEEPEST} tables deep")
+    if len(keys) > MAX_DEPTH:
+        raise CelstackError(f"{option} {path[:20]}...: more than {MAX_DEPTH} tables deep")
     return Override(keys, parse_value(value.strip(), f"{option} {text}"), option)
 
 
 def parse_value(value: str, said: str) -> Any:
-    """Read a value of TOML, or a bare word; else complain of what was ``said``."""
+    """Parse a TOML value, or take a bare word as a string; ``said`` is quoted in errors."""
     try:
         parsed = tomllib.loads(f"value = {value}")
         if set(parsed) == {"value"}:
@@ -93,17 +91,13 @@ def _step_into(at: Any, keys: list[str | int], option: str) -> Any:
         at.setdefault(key, {})
     elif not isinstance(at, list) or not isinstance(key, int):
         needed = "list" if isinstance(key, int) else "table"
-        what = _spell(above) or "the recipe"
-        raise CelstackError(f"{option} {_spell(keys)}: {what} is not a {needed}")
+        what = format_path(above) or "the recipe"
+        raise CelstackError(f"{option} {format_path(keys)}: {what} is not a {needed}")
     elif key >= len(at):
         raise CelstackError(
-            f"{option} {_spell(keys)}: {_spell(above)} has only {len(at)} items, counted from 0"
+            f"{option} {format_path(keys)}: {format_path(above)} has only {len(at)} items, "
+            "counted from 0"
         )
     if isinstance(at[key], str):
         at[key] = as_table(at[key])
     return at[key]
-
-
-def _spell(keys: list[str | int]) -> str:
-    parts = (f"[{key}]" if isinstance(key, int) else f".{spelt(key)}" for key in keys)
-    return "".join(parts).removeprefix(".")

@@ -1,7 +1,7 @@
-"""Read from a source what a constructor takes, without importing anything.
+"""Read the signature of a constructor from source code, without importing it.
 
-So a mistake in a recipe is told before torch is there. Only plain sources are understood;
-of all others the reader says that they are too clever, and the class itself is asked.
+This reports mistakes in recipes before torch is imported. Only plain sources are understood;
+for others NotStaticallyReadable is raised, and the class is imported and inspected.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from celstack.registry.signature import REQUIRED, SETTINGS, Option, Signature
 
 
 class Bound(NamedTuple):
-    """Stands for the bounds of annotated-types, which takes long to import."""
+    """Stand-in for the bounds of annotated-types, which is slow to import."""
 
     ge: Any = None
     gt: Any = None
@@ -25,8 +25,8 @@ class Bound(NamedTuple):
     lt: Any = None
 
 
-# What an annotation may be made of. Interfaces and settings stand for tables; their names
-# are enough here, so that nothing heavy is imported.
+# Names that annotations may use. Interfaces and settings stand for tables; placeholder
+# classes of the same name are enough.
 VOCABULARY: dict[str, Any] = {
     "Ge": lambda ge: Bound(ge=ge),
     "Gt": lambda gt: Bound(gt=gt),
@@ -50,8 +50,8 @@ FACTORIES: dict[str, type[Any]] = {
 FIELD_DECORATORS = {"define", "frozen", "mutable", "dataclass", "settings"}
 
 
-class TooClever(Exception):  # noqa: N818 - an outcome of reading, never an error of the user's
-    """The source does not say plainly what the constructor takes."""
+class NotStaticallyReadable(Exception):  # noqa: N818 - never shown to users
+    """The signature cannot be read from the source; inspect the class instead."""
 
 
 def read_plugin(module: str, hook: str, name: str) -> Signature:
@@ -59,7 +59,7 @@ def read_plugin(module: str, hook: str, name: str) -> Signature:
     tree = _parse(module)
     hooks = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == hook]
     if len(hooks) != 1:
-        raise TooClever(f"{module} has no function {hook}, or two")
+        raise NotStaticallyReadable(f"{module} does not define {hook} once")
     return _signature_of(tree, _provided(hooks[0], name))
 
 
@@ -72,13 +72,13 @@ def _parse(module: str) -> ast.Module:
     try:
         spec = find_spec(module)
         if spec is None or spec.origin is None:
-            raise TooClever(f"{module} has no source")
+            raise NotStaticallyReadable(f"{module} has no source")
         source = Path(spec.origin)
         return _parse_file(source, source.stat().st_mtime_ns)
-    # Finding a module imports the packages around it, where anything can happen; and
-    # whatever is wrong, importing the module itself will tell better.
+    # Finding a module imports its parent packages, which may raise anything; importing the
+    # module itself gives the better message.
     except (Exception, SystemExit) as error:
-        raise TooClever(str(error)) from error
+        raise NotStaticallyReadable(str(error)) from error
 
 
 @cache
@@ -93,32 +93,32 @@ def _provided(hook: ast.FunctionDef, name: str) -> str:
             named = isinstance(key, ast.Constant) and key.value == name
             if named and isinstance(value, ast.Name):
                 return value.id
-    raise TooClever(f"{hook.name} does not plainly return '{name}'")
+    raise NotStaticallyReadable(f"{hook.name} does not return a dict display with '{name}'")
 
 
 @cache
 def _signature_of(tree: ast.Module, name: str) -> Signature:
     classes = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name]
     if len(classes) != 1:
-        raise TooClever(f"{name} is not defined here, or twice")
+        raise NotStaticallyReadable(f"{name} is not defined once")
     node = classes[0]
     doc = ast.get_docstring(node, clean=False) or ""
     inits = [n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__"]
     decorators = {_last_name(decorator) for decorator in node.decorator_list}
     if node.keywords or decorators - FIELD_DECORATORS or len(inits) > 1:
-        raise TooClever(f"{name} is made in an unusual way")
+        raise NotStaticallyReadable(f"{name} has unknown decorators or keywords")
     if inits:
         return Signature(tuple(_arguments(inits[0])), doc)
     if not all(isinstance(base, ast.Name) and base.id in INTERFACES for base in node.bases):
-        raise TooClever(f"{name} inherits its constructor")
-    # An interface's own constructor takes nothing.
+        raise NotStaticallyReadable(f"{name} inherits its constructor")
+    # The constructors of interfaces take no arguments.
     return Signature(tuple(_fields(node)) if decorators else (), doc)
 
 
 def _arguments(init: ast.FunctionDef) -> list[Option]:
     arguments = init.args
     if arguments.vararg or arguments.kwarg or arguments.posonlyargs or init.decorator_list:
-        raise TooClever("it takes more than keywords")
+        raise NotStaticallyReadable("it has variadic or positional-only arguments")
     positional = arguments.args[1:]
     gap: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
     defaults = [*gap, *arguments.defaults, *arguments.kw_defaults]
@@ -132,7 +132,7 @@ def _fields(node: ast.ClassDef) -> list[Option]:
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
             name = field.target.id
             if name.startswith("_"):
-                raise TooClever(f"{name} is not what its option is called")
+                raise NotStaticallyReadable(f"the option of the field {name} has another name")
             options.append(Option(name, _annotation(field.annotation), _default(field.value)))
     return options
 
@@ -143,13 +143,13 @@ def _annotation(node: ast.expr | None) -> Any:
     words = list(ast.walk(node))
     quoted = any(isinstance(n, ast.Constant) and isinstance(n.value, str) for n in words)
     if quoted and not any(isinstance(n, ast.Name) and n.id == "Literal" for n in words):
-        raise TooClever("it has names in quotes")
+        raise NotStaticallyReadable("an annotation is a string")
     try:
-        # The words of an annotation, and no others, in a source the user has installed.
+        # Evaluates names of VOCABULARY only, in a source that the user has installed.
         code = compile(ast.Expression(node), "annotation", "eval")
         return eval(code, {"__builtins__": {}}, VOCABULARY)  # noqa: S307
     except Exception as error:
-        raise TooClever(str(error)) from error
+        raise NotStaticallyReadable(str(error)) from error
 
 
 def _default(node: ast.expr | None) -> Any:
@@ -160,7 +160,7 @@ def _default(node: ast.expr | None) -> Any:
             return FACTORIES[ast.unparse(node)]()
         return ast.literal_eval(node)
     except Exception as error:
-        raise TooClever(str(error)) from error
+        raise NotStaticallyReadable(str(error)) from error
 
 
 def _last_name(node: ast.expr) -> str:

@@ -1,4 +1,4 @@
-"""Arguments are checked against annotations, in Python just as in a recipe."""
+"""Constructors that check their arguments against annotations, as recipes are checked."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeVar, dataclass_transform
 import attrs
 
 from celstack.errors import CelstackError
-from celstack.registry.coerce import Misfit, fit
+from celstack.registry.coerce import CoercionError, coerce
 from celstack.registry.signature import hints_of
 from celstack.text import did_you_mean
 
@@ -18,7 +18,7 @@ Made = TypeVar("Made")
 
 
 def checked(init: Callable[..., None]) -> Callable[..., None]:
-    """Make a constructor refuse what a recipe would refuse, with the same words."""
+    """Wrap a constructor to check its arguments, with the messages of a recipe."""
     signature = inspect.signature(init)
     several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     open_ended = any(p.kind == p.VAR_KEYWORD for p in signature.parameters.values())
@@ -38,10 +38,10 @@ def checked(init: Callable[..., None]) -> Callable[..., None]:
         hints = hints_of(init)
         for name in [name for name in bound.arguments if name in single and name in hints]:
             try:
-                bound.arguments[name] = fit(bound.arguments[name], hints[name])
-            except Misfit as misfit:
-                where = f"{type(self).__name__}({name}{misfit.place}=...)"
-                raise CelstackError(f"{where}: {misfit.text}") from None
+                bound.arguments[name] = coerce(bound.arguments[name], hints[name])
+            except CoercionError as error:
+                where = f"{type(self).__name__}({name}{error.place}=...)"
+                raise CelstackError(f"{where}: {error.text}") from None
         init(*bound.args, **bound.kwargs)
 
     return check_and_call
@@ -49,7 +49,7 @@ def checked(init: Callable[..., None]) -> Callable[..., None]:
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(attrs.field,))
 def settings(cls: type[Made]) -> type[Made]:
-    """Make a frozen attrs class whose arguments are checked."""
+    """Make a frozen attrs class with a checked constructor."""
     made = attrs.frozen(cls, kw_only=True)
     made.__init__ = checked(made.__init__)  # type: ignore[method-assign]
     return made

@@ -15,10 +15,11 @@ import torch
 from torch import Tensor
 
 from celstack.errors import CelstackError
+from celstack.keypath import join
 from celstack.model.decomposer import Decomposer
 from celstack.runs.checkpoint_upgrade import upgrade_moments, upgrade_weights
 from celstack.runs.checkpoint_validation import fitted_moments, misfit, odd_weight
-from celstack.text import one_line, printable, shown, spelt
+from celstack.text import one_line, printable, shown
 
 KEYS = {
     "version": str,
@@ -190,11 +191,11 @@ def _differences(before: Any, now: Any, place: str = "") -> Iterator[str]:
         return
     if isinstance(before, dict) and isinstance(now, dict):
         for key in dict.fromkeys([*before, *now]):
-            inner = f"{place}.{spelt(key)}" if place else spelt(key)
+            inner = join(place, key)
             yield from _differences(before.get(key), now.get(key), inner)
     elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
         for index, pair in enumerate(zip(before, now, strict=True)):
-            yield from _differences(*pair, f"{place}[{index}]")
+            yield from _differences(*pair, join(place, index))
     else:
         was, is_now = ("nothing" if x is None else shown(x) for x in (before, now))
         yield f"{place} was {was} and is {is_now}"

@@ -14,7 +14,7 @@ from celstack.errors import CelstackError
 from celstack.evaluation.sprite_stats import Census
 from celstack.model.decomposer import Decomposer
 from celstack.recipe.assembly import Assembly, Stage
-from celstack.recipe.consistency import demand_sense
+from celstack.recipe.consistency import require_consistent
 from celstack.recipe.schedule import schedule
 from celstack.runs.directory import RunDirectory
 from celstack.runs.findings import Finding
@@ -56,7 +56,7 @@ def run(
     In one of several processes, as torchrun starts them, a run is that of all of them: each
     has the same model and scores in the end, and the first one alone writes and is watched.
     """
-    demand_sense(assembly)
+    require_consistent(assembly)
     if resume and directory is None:
         raise CelstackError("resume=True: say the directory of the run that is to go on")
     processes = join(device)

@@ -104,12 +104,13 @@ class ImageFolder(Dataset):
         height, width = (4 * round(LONGER / 4 * min(1.0, part)) for part in (1 / shape, shape))
         sigma = round(min(height, width) / 6, 1)
         return {
-            "size": [height, width],
-            "count": min(MOST_SPRITES, max(2, round((count / 2) ** 0.5))),
-            "mask_sigma": sigma,
-            "window": sigma,
-            "epochs": min(60, max(2, round(4000 / count))),
-            "images": min(1000, count),
+            "dataset.size": [height, width],
+            "sprites.size": [height, width],
+            "sprites.count": min(MOST_SPRITES, max(2, round((count / 2) ** 0.5))),
+            "sprites.mask_sigma": sigma,
+            "selector.window": sigma,
+            "stages[].epochs": min(60, max(2, round(4000 / count))),
+            "evaluation.images": min(1000, count),
         }
 
     def _shape(self, name: str) -> float | None:

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from celstack.errors import CelstackError, RecipeError
-from celstack.recipe.auto import settle, unsettled
+from celstack.recipe.auto import fill_auto, find_auto
 from celstack.recipe.load import Recipe, read_recipe
 from celstack.recipe.resolve import resolve
 from celstack.registry.catalog import Catalog
@@ -13,22 +13,41 @@ from celstack_kit.datasets.image_folder import ImageFolder
 from celstack_kit.datasets.tetrominoes import Tetrominoes
 
 
-def test_every_auto_is_found_by_its_option():
+def test_every_auto_is_found_by_its_path():
     table = {"a": {"count": "auto"}, "b": [{"count": "auto", "size": "auto"}, {"size": 3}]}
 
-    assert unsettled(table) == {
-        "count": [("a", "count"), ("b", 0, "count")],
-        "size": [("b", 0, "size")],
-    }
+    assert find_auto(table) == [("a", "count"), ("b", 0, "count"), ("b", 0, "size")]
 
 
-def test_what_is_chosen_is_put_in_its_places_and_told_by_them():
+def test_suggestions_are_filled_in_by_path():
     table = {"a": {"count": "auto"}, "b": [{"count": "auto", "size": "auto"}]}
 
-    settled = settle(table, unsettled(table), {"count": 3, "other": 4})
+    filled = fill_auto(table, find_auto(table), {"a.count": 3, "b[0].size": 4, "c.size": 5})
 
-    assert table == {"a": {"count": 3}, "b": [{"count": 3, "size": "auto"}]}
-    assert settled == {"a.count": 3, "b[0].count": 3}
+    assert table == {"a": {"count": 3}, "b": [{"count": "auto", "size": 4}]}
+    assert filled == {"a.count": 3, "b[0].size": 4}
+
+
+def test_empty_brackets_stand_for_every_item():
+    table = {"b": [{"n": "auto"}, {"n": 7}, {"n": "auto"}]}
+
+    filled = fill_auto(table, find_auto(table), {"b[].n": 1, "b[2].n": 2})
+
+    assert table == {"b": [{"n": 1}, {"n": 7}, {"n": 2}]}
+    assert filled == {"b[0].n": 1, "b[2].n": 2}
+
+
+def test_an_option_of_the_same_name_elsewhere_is_not_filled_in():
+    """Backgrounds have a count, too, and folders of images suggest that of sprites alone."""
+    with pytest.raises(RecipeError, match=r"backgrounds\.count: must be .*, not 'auto'"):
+        resolve(images_recipe("backgrounds.count=auto"), Catalog())
+
+
+def test_a_suggestion_without_a_path_is_a_mistake(monkeypatch):
+    monkeypatch.setattr(ImageFolder, "suggest", lambda self: {"count": 3})
+
+    with pytest.raises(RecipeError, match=r"dataset: suggests 'count'; .* as sprites\.count"):
+        resolve(images_recipe(), Catalog())
 
 
 def images_recipe(*overrides):
@@ -87,7 +106,7 @@ def test_a_folder_that_is_not_there_is_said():
 
 
 def test_a_dataset_that_is_only_named_chooses_too(monkeypatch):
-    monkeypatch.setattr(Tetrominoes, "suggest", lambda self: {"count": 3})
+    monkeypatch.setattr(Tetrominoes, "suggest", lambda self: {"sprites.count": 3})
     table = {**read_recipe("smoke.toml").table, "dataset": "tetrominoes"}
     table["sprites"] = {**table["sprites"], "count": "auto"}
 
@@ -120,7 +139,7 @@ def test_a_broken_image_is_not_asked_for_its_shape(tmp_path):
     Image.new("RGB", (90, 30)).save(tmp_path / "a.png")
     (tmp_path / "b.png").write_bytes(b"no image")
 
-    assert ImageFolder(root=tmp_path).suggest()["size"] == [32, 64]
+    assert ImageFolder(root=tmp_path).suggest()["dataset.size"] == [32, 64]
 
 
 def test_a_dataset_that_fails_to_choose_is_told_in_a_line(monkeypatch):
@@ -133,9 +152,9 @@ def test_a_dataset_that_fails_to_choose_is_told_in_a_line(monkeypatch):
 @pytest.mark.parametrize(
     ("count", "size", "suggested"),
     [
-        (1, (50, 50), {"size": [64, 64], "count": 2, "epochs": 60, "images": 1}),
-        (50, (90, 30), {"size": [32, 64], "count": 5, "epochs": 60, "images": 50}),
-        (800, (30, 90), {"size": [64, 32], "count": 20, "epochs": 5, "images": 800}),
+        (1, (50, 50), ([64, 64], 2, 60, 1)),
+        (50, (90, 30), ([32, 64], 5, 60, 50)),
+        (800, (30, 90), ([64, 32], 20, 5, 800)),
     ],
 )
 def test_images_suggest_their_shape_and_as_many_sprites_as_they_can_fill(
@@ -146,5 +165,8 @@ def test_images_suggest_their_shape_and_as_many_sprites_as_they_can_fill(
 
     found = ImageFolder(root=tmp_path).suggest()
 
-    assert {key: found[key] for key in suggested} == suggested
-    assert found["window"] == found["mask_sigma"] == round(min(suggested["size"]) / 6, 1)
+    asked = ("dataset.size", "sprites.count", "stages[].epochs", "evaluation.images")
+    assert tuple(found[path] for path in asked) == suggested
+    assert found["sprites.size"] == found["dataset.size"]
+    sigma = round(min(found["sprites.size"]) / 6, 1)
+    assert found["selector.window"] == found["sprites.mask_sigma"] == sigma

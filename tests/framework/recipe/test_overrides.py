@@ -119,7 +119,7 @@ def test_a_place_that_is_not_there_is_told_with_what_is(text, message):
 
 
 def test_what_a_recipe_extends_cannot_be_overridden():
-    assert "extends cannot be changed" in refusal("extends=smoke.toml")
+    assert "'extends' cannot be overridden" in refusal("extends=smoke.toml")
 
 
 def test_what_is_nested_beyond_all_measure_is_refused():

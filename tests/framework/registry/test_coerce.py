@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import pytest
 from annotated_types import Ge, Gt, Interval, Lt
 
-from celstack.registry.coerce import Misfit, describe, fit
+from celstack.registry.coerce import CoercionError, coerce, describe
 
 Pair = tuple[Annotated[int, Ge(1)], Annotated[int, Ge(1)]]
 
@@ -35,7 +35,7 @@ Pair = tuple[Annotated[int, Ge(1)], Annotated[int, Ge(1)]]
     ],
 )
 def test_what_fits_comes_back_as_the_annotated_type(value, annotation, fitted):
-    found = fit(value, annotation)
+    found = coerce(value, annotation)
 
     assert found == fitted
     assert type(found) is type(fitted)
@@ -84,10 +84,10 @@ def test_what_fits_comes_back_as_the_annotated_type(value, annotation, fitted):
     ],
 )
 def test_what_does_not_fit_is_told_with_what_would(value, annotation, text):
-    with pytest.raises(Misfit) as misfit:
-        fit(value, annotation)
+    with pytest.raises(CoercionError) as error:
+        coerce(value, annotation)
 
-    assert misfit.value.text == text
+    assert error.value.text == text
 
 
 @pytest.mark.parametrize(
@@ -99,19 +99,19 @@ def test_what_does_not_fit_is_told_with_what_would(value, annotation, text):
         ([[1], [2, "x"]], list[list[int]], "[1][1]"),
     ],
 )
-def test_a_misfit_inside_is_told_with_its_place(value, annotation, place):
-    with pytest.raises(Misfit) as misfit:
-        fit(value, annotation)
+def test_a_error_inside_is_told_with_its_place(value, annotation, place):
+    with pytest.raises(CoercionError) as error:
+        coerce(value, annotation)
 
-    assert misfit.value.place == place
+    assert error.value.place == place
 
 
 def test_a_value_that_is_long_or_has_many_lines_is_shortened_to_one():
-    with pytest.raises(Misfit) as misfit:
-        fit(["line\nbreak"] * 50, int)
+    with pytest.raises(CoercionError) as error:
+        coerce(["line\nbreak"] * 50, int)
 
-    assert "\n" not in misfit.value.text
-    assert len(misfit.value.text) < 100
+    assert "\n" not in error.value.text
+    assert len(error.value.text) < 100
 
 
 def test_nothing_is_not_offered_as_a_choice_because_toml_cannot_say_it():

@@ -12,7 +12,7 @@ from celstack.registry.catalog import Catalog
 from celstack.registry.coerce import describe
 from celstack.registry.kinds import KINDS
 from celstack.registry.signature import REQUIRED, SETTINGS, inspect_class
-from celstack.registry.static_signature import TooClever, read_class, read_plugin
+from celstack.registry.static_signature import NotStaticallyReadable, read_class, read_plugin
 
 INSTALLED = [(p.kind, p.name) for p in Catalog().plugins if not p.refused]
 PLUGIN = """
@@ -112,7 +112,7 @@ def test_a_class_without_a_constructor_takes_nothing(plugin):
     ],
 )
 def test_a_constructor_that_is_not_plain_is_not_read(plugin, init):
-    with pytest.raises(TooClever):
+    with pytest.raises(NotStaticallyReadable):
         read(plugin, init)
 
 
@@ -137,7 +137,7 @@ def test_a_module_that_is_not_plain_is_not_read(plugin, plain, clever):
     assert plain in source
     entry = plugin("metric-zero", source.replace(plain, clever))
 
-    with pytest.raises(TooClever):
+    with pytest.raises(NotStaticallyReadable):
         read_plugin(entry.module, "celstack_metrics", "zero")
 
 
@@ -152,7 +152,7 @@ def test_fields_are_read_as_options(plugin):
 
 @pytest.mark.parametrize("module", ["not_there", "not.there", "sys", "celstack.interfaces.."])
 def test_a_module_without_a_source_is_not_read(module):
-    with pytest.raises(TooClever):
+    with pytest.raises(NotStaticallyReadable):
         read_class(module, "Anything")
 
 
@@ -161,7 +161,7 @@ def test_a_package_that_exits_when_it_is_imported_is_not_read(plugin, tmp_path):
     package.mkdir()
     Path(package, "__init__.py").write_text("raise SystemExit")
 
-    with pytest.raises(TooClever):
+    with pytest.raises(NotStaticallyReadable):
         read_class("exiting.inner", "Anything")
 
 
