@@ -1,4 +1,4 @@
-"""Assembly: everything a run is made of. Its fields are the sections of a recipe."""
+"""Assembly: all parts and settings of a run. Its fields are the sections of a recipe."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from celstack.registry.validated import settings
 
 @settings
 class Transforms:
-    """What may happen to sprites and backgrounds, in this order."""
+    """Chains of transforms of sprites, layers and backgrounds, applied in this order."""
 
     sprite: list[Transform] = field(factory=list)
     layer: list[Transform] = field(factory=list)
@@ -32,13 +32,15 @@ class Transforms:
 
 @settings
 class Stage:
-    """A stretch of training: how long, what is at work, what is frozen, how fast.
+    """A stage of training: its length, active transforms, frozen parts and learning rates.
 
-    A stage may explain images with a ``selector`` of its own, instead of the recipe's. That of
-    the last stage is the one that is judged, and used when the run is opened again. With a
-    ``teacher``, another selector, the predictor learns to say what the teacher finds, and all
-    else rests. Learning rates rise linearly in the first ``warmup`` steps of the stage; with
-    ``schedule = "cosine"`` they then fall to zero along half a cosine.
+    ``transforms`` names the active transforms (default: all); the others stay at the identity
+    and do not learn. A stage may use a ``selector`` of its own; that of the last stage is used
+    for evaluation and when the run is opened again. With a ``teacher``, another selector, only
+    the predictor learns, to predict the scenes that the teacher finds (distillation).
+    ``prototype_factor`` and ``network_factor`` multiply the learning rates. Rates rise linearly
+    during the first ``warmup`` steps; with ``schedule = "cosine"`` they then fall to zero along
+    half a cosine.
     """
 
     name: str = ""
@@ -61,18 +63,18 @@ class Stage:
 
 @settings
 class Training:
-    """How all stages learn.
+    """Optimization settings of all stages.
 
-    ``betas`` is how much Adam keeps, at every step, of the gradients' mean and of their size.
-    ``weight_decay``, of networks only, is "decoupled" from gradients, as in AdamW, or "coupled"
-    to them, as in the authors' runs. Coupled, it decides wherever gradients are smaller than
-    1e-6 times the weights: what is needed rarely, such as the head for the order of layers, is
-    then gone after some hundred steps.
-    Every ``reassign_every`` steps (0: never), sprites used less than ``reassign_below`` / K of
-    the time start again: as what the selector misses, else as copies of the one used most.
-    Every ``checkpoint_every`` steps all that was learned is saved. Encoders compute in the
-    ``precision`` of 32 bits, or mixed with bf16 or fp16. Of several processes, each takes its
-    share of a batch of ``batch_size``.
+    ``betas`` are those of Adam. ``weight_decay`` applies to networks only; ``decay`` is
+    "decoupled", as in AdamW, or "coupled" to the gradients, as in the authors' runs. Coupled
+    decay dominates wherever gradients are smaller than ``weight_decay`` times the weights: the
+    head that predicts the order of layers, which is rarely needed, vanishes within some hundred
+    steps.
+    Every ``reassign_every`` steps (0: never), sprites that are used less than
+    ``reassign_below`` / K of the time are reinitialized: with what the selector proposes, else
+    as copies of the most used sprite. A checkpoint is written every ``checkpoint_every`` steps.
+    ``precision`` is that of encoders: 32 bits, or mixed with bf16 or fp16. With several
+    processes, each takes a share of a batch of ``batch_size``.
     """
 
     batch_size: Annotated[int, Ge(1)] = 32
@@ -98,7 +100,7 @@ class Training:
 
 @settings
 class Evaluation:
-    """On what a trained model is judged."""
+    """The images that a trained model is evaluated on."""
 
     split: str = "test"
     images: Annotated[int, Ge(1)] = 320
@@ -107,10 +109,10 @@ class Evaluation:
 
 @settings
 class Assembly:
-    """All parts of a run, and its settings. The seed governs all its randomness.
+    """All parts and settings of a run. All randomness is derived from ``seed``.
 
-    ``published`` has figures to compare with, in percent, by method and metric; nothing of the
-    run depends on it.
+    ``published`` has figures to compare with, in percent, by method and metric; it does not
+    affect the run.
     """
 
     dataset: Dataset
@@ -130,9 +132,9 @@ class Assembly:
     published: dict[str, dict[str, float]] = field(factory=dict)
 
     def decomposer(self) -> Decomposer:
-        """Put a model together from copies of the parts; it is not prepared yet.
+        """Build a model from copies of the parts; it is not prepared yet.
 
-        Copies, so that an assembly can be run again and each run has a model of its own.
+        With copies, an assembly can be run more than once.
         """
         return Decomposer(
             sprites=deepcopy(self.sprites),

@@ -1,4 +1,4 @@
-"""Resolved recipe to assembly: the only place that builds parts."""
+"""Build the parts of a resolved recipe. The only module that does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from celstack.text import one_line
 
 
 def assemble(resolved: ResolvedRecipe, catalog: Catalog) -> Assembly:
-    """Load the plugins a recipe names, build its parts, check that they make sense together."""
+    """Import the plugins of a recipe, build its parts, and check that they work together."""
     problems: list[Problem] = []
     built = _build(resolved.root, catalog, problems)
     if not problems:
@@ -26,7 +26,7 @@ def assemble(resolved: ResolvedRecipe, catalog: Catalog) -> Assembly:
 
 
 def build_part(source: str, node: Node, catalog: Catalog) -> Any:
-    """Build one part of a recipe by itself."""
+    """Build a single part of a recipe."""
     problems: list[Problem] = []
     part = _build(node, catalog, problems)
     if problems:
@@ -55,7 +55,7 @@ def _build(value: Any, catalog: Catalog, problems: list[Problem]) -> Any:
         problems.append(Problem(f"{value.place}.use", str(error)))
     except CelstackError as error:
         problems.append(Problem(value.place, str(error)))
-    # A constructor that objects in another way objects to what the recipe says, too.
+    # Any other exception of a constructor is reported as a mistake in the recipe, too.
     except Exception as error:
         problems.append(Problem(value.place, one_line(error)))
     return None

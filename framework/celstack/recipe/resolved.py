@@ -1,4 +1,4 @@
-"""A resolved recipe: checked word by word, in which every option has its value."""
+"""Resolved recipes: validated, with a value for every option."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from typing import Any, NamedTuple
 
 
 class Node(NamedTuple):
-    """A table of the recipe that has been checked: a part, or settings of the core."""
+    """A validated table of a recipe: a part, or settings of the core."""
 
     place: str
     kind: str
-    """The part's kind, or the name of the settings."""
+    """The kind of the part, or the name of the settings class."""
     use: str
     """The plugin's name; empty for settings."""
     options: dict[str, Any]
 
     def as_table(self) -> dict[str, Any]:
-        """Return what a recipe would say to get exactly this."""
+        """Return the table as a recipe would write it, with all defaults."""
         table = {"use": self.use} if self.use else {}
         return {**table, **_as_toml(self.options)}
 
 
 class ResolvedRecipe(NamedTuple):
-    """A recipe without mistakes."""
+    """A valid recipe with all defaults filled in."""
 
     name: str
     source: str
     root: Node
     text: str = ""
-    """The recipe's file, as it was written."""
+    """The unmodified text of the recipe's file."""
     chosen: Mapping[str, Any] = {}
-    """What the recipe left to its images, by place."""
+    """Values that were ``"auto"``, by path."""
 
     def as_table(self) -> dict[str, Any]:
-        """Return a recipe that says everything and extends nothing."""
+        """Return the full configuration as one table, which can be run again."""
         return self.root.as_table()
 
 
@@ -50,5 +50,5 @@ def _as_toml(value: Any) -> Any:
         return {key: item for key, item in said.items() if item is not None}
     if isinstance(value, Path):
         return str(value)
-    # What TOML cannot say no recipe has said: it is a default, and stays one unsaid.
+    # Other values cannot be written in TOML: they are defaults, and are left out.
     return value if isinstance(value, bool | int | float | str | date | time) else None

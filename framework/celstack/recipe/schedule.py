@@ -1,4 +1,4 @@
-"""Curriculum: which stage a step belongs to."""
+"""The schedule: at which steps each stage starts and ends, and its learning-rate factor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from celstack.recipe.assembly import Stage
 
 @attrs.frozen
 class Phase:
-    """A stage with its place in the run: it holds the steps after ``start``, up to ``end``."""
+    """A stage with its steps in the run: those after ``start``, up to and including ``end``."""
 
     stage: Stage
     number: int
@@ -21,11 +21,11 @@ class Phase:
 
     @property
     def title(self) -> str:
-        """Name the stage, by its number if it has no name."""
+        """Return the name of the stage, or its number if it has none."""
         return self.stage.name or f"stage {self.number}"
 
     def rate_factor(self, step: int) -> float:
-        """Return what the schedule multiplies learning rates by, after so many steps."""
+        """Return the factor of the learning rates after so many steps."""
         done, warmup = step - self.start, self.stage.warmup
         if done < warmup:
             return (done + 1) / (warmup + 1)
@@ -36,7 +36,7 @@ class Phase:
 
 
 def schedule(stages: Sequence[Stage], images: int, batch_size: int) -> list[Phase]:
-    """Lay the stages end to end, in steps; the last batch of an epoch may be smaller."""
+    """Convert stages to ranges of steps; the last batch of an epoch may be smaller."""
     per_epoch = math.ceil(images / batch_size)
     phases: list[Phase] = []
     for number, stage in enumerate(stages, start=1):

@@ -1,7 +1,8 @@
-"""Entry points to parts: what is installed, and what of it is broken.
+"""The catalog of installed plugins, from entry points.
 
-Listing reads package metadata alone. A plugin is imported when it is needed, by itself,
-and one that fails costs only itself: the reason is kept and told when its name is missed.
+Listing reads package metadata only. Each plugin is imported by itself, when it is first used;
+one that fails does not affect the others, and its error is part of the message wherever its
+name is not found.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from celstack.registry.kinds import KINDS, Kind
 from celstack.text import did_you_mean, one_line, shown
 
 GROUP = "celstack"
-# Recipes of the core's own distribution keep their meaning whatever else is installed;
-# between two strangers nobody can say who is meant, and both are refused.
+# If a third-party package uses a name of the core's own distribution, the core's is used. If
+# two third-party packages use the same name, both are refused.
 CORE = "celstack"
 
 
@@ -32,17 +33,17 @@ class Plugin(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Name the plugin and its owner, as in ``dataset-clevr6 (acme-scenes 0.3)``."""
+        """Return the entry point and its package: ``dataset-clevr6 (acme-scenes 0.3)``."""
         return f"{self.entry.name} ({self.owner})"
 
     @property
     def owner(self) -> str:
-        """Name the package and its version."""
+        """Return the package and its version."""
         return f"{self.package} {self.version}"
 
 
 class BrokenPluginError(CelstackError):
-    """A plugin that cannot be used, and why."""
+    """A plugin that cannot be loaded."""
 
 
 class Catalog:
@@ -55,22 +56,22 @@ class Catalog:
         self._loaded: dict[tuple[str, str], type[Any] | BrokenPluginError] = {}
 
     def names(self, kind: str) -> list[str]:
-        """List the names a recipe may use for parts of this kind."""
+        """List the names of the plugins of a kind."""
         return [name for known, name in self._known if known == kind]
 
     def find(self, kind: str, name: str) -> Plugin:
-        """Find a plugin without importing it, or say what is known instead."""
+        """Find a plugin without importing it, or raise CelstackError with the known names."""
         if (kind, name) in self._known:
             return self._known[kind, name]
         raise CelstackError(self._explain_absence(kind, name))
 
     def load(self, kind: str, name: str) -> type[Any]:
-        """Import a plugin and return its class, or say why it is broken."""
+        """Import a plugin and return its class, or raise BrokenPluginError."""
         plugin = self.find(kind, name)
         if (kind, name) not in self._loaded:
             try:
                 self._loaded[kind, name] = _load(plugin)
-            # Whatever a stranger's module does while it is imported is its own fault.
+            # Importing a third-party module may raise anything.
             except (Exception, SystemExit) as error:
                 reason = str(error) if isinstance(error, BrokenPluginError) else one_line(error)
                 self._loaded[kind, name] = BrokenPluginError(
@@ -89,7 +90,7 @@ class Catalog:
             text = f"{shown(name)} is {' and '.join(others)}, not {KINDS[kind].title}"
         text += f" (known: {', '.join(known) or 'none'})"
         for plugin in self.plugins:
-            # An entry whose name is malformed may be the one that is meant.
+            # An entry point with a malformed name may be the one that is meant.
             malformed = plugin.kind not in KINDS and plugin.entry.name.endswith(name)
             if plugin.refused and (plugin.entry.name == f"{kind}-{name}" or malformed):
                 text += f"; refused plugin: {plugin.title}: {plugin.refused}"
@@ -101,7 +102,7 @@ def _load(plugin: Plugin) -> type[Any]:
 
     from celstack.registry.manager import new_plugin_manager
 
-    # A manager for each: what one plugin does wrong cannot reach the next.
+    # One manager for each plugin, so that they cannot affect each other.
     manager = new_plugin_manager()
     module = plugin.entry.load()
     manager.register(module, name=plugin.entry.name)
@@ -141,7 +142,7 @@ def _read(entries: Iterable[EntryPoint]) -> list[Plugin]:
     owners: dict[int, tuple[str, str]] = {}
     plugins = []
     for entry in entries:
-        # Asking a distribution for its name parses its metadata anew each time.
+        # The name of a distribution is parsed from its metadata at every access.
         if id(entry.dist) not in owners:
             owners[id(entry.dist)] = _owner(entry.dist)
         kind, _, name = entry.name.partition("-")
@@ -157,7 +158,7 @@ def _read(entries: Iterable[EntryPoint]) -> list[Plugin]:
 def _owner(dist: Distribution | None) -> tuple[str, str]:
     try:
         return (dist.name, str(dist.version)) if dist and dist.name else ("?", "?")
-    except Exception:  # metadata that is damaged is no reason to refuse the code
+    except Exception:  # damaged metadata does not make the code unusable
         return ("?", "?")
 
 

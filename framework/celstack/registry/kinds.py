@@ -1,4 +1,4 @@
-"""The kinds of parts a plugin may provide."""
+"""The kinds of parts that plugins provide."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from typing import Any, NamedTuple
 
 
 class Kind(NamedTuple):
-    """One kind of part: its name in entry points, its interface, its hook."""
+    """One kind of part: its name in entry points, and its interface."""
 
     name: str
     interface: str
 
     @property
     def title(self) -> str:
-        """Name the kind with its article."""
+        """Return the name with its article."""
         return f"{'an' if self.name[0] in 'aeiou' else 'a'} {self.name}"
 
     @property
     def hook(self) -> str:
-        """Name the hook through which plugins provide this kind."""
+        """Return the name of the hook that provides parts of this kind."""
         return f"celstack_{self.name}s"
 
     def load_interface(self) -> type[Any]:
-        """Import the interface; this is what brings torch in."""
+        """Import the interface, and torch with it."""
         module = import_module(f"celstack.interfaces.{self.name}")
         interface: type[Any] = getattr(module, self.interface)
         return interface

@@ -1,4 +1,4 @@
-"""What a part's constructor takes: the schema of its table in a recipe."""
+"""Signatures of constructors: the schema of a part's table in a recipe."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class _Required:
 
 REQUIRED: Any = _Required()
 SETTINGS = ("Transforms", "Training", "Stage", "Evaluation")
-"""Classes of the core that recipes write as tables; what a part is, ``use`` says."""
+"""Classes of the core that recipes write as tables without ``use``."""
 
 
 class Option(NamedTuple):
@@ -26,18 +26,18 @@ class Option(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """A constructor, as recipes see it, and the class's docstring, as it is written."""
+    """The options of a constructor, and the docstring of its class."""
 
     options: tuple[Option, ...]
     doc: str
 
     def names(self) -> list[str]:
-        """Name the options."""
+        """Return the names of the options."""
         return [option.name for option in self.options]
 
 
 def inspect_class(part: type[Any]) -> Signature:
-    """Read the signature off a class that is loaded."""
+    """Return the signature of an imported class."""
     import inspect
 
     hints = hints_of(part.__init__)
@@ -51,10 +51,10 @@ def inspect_class(part: type[Any]) -> Signature:
 
 
 def hints_of(init: Callable[..., Any]) -> dict[str, Any]:
-    """Return a constructor's annotations, leaving out what cannot be evaluated."""
+    """Return the annotations of a constructor that can be evaluated."""
     try:
         return get_type_hints(init, include_extras=True)
-    # One name that only type checkers import must not cost all others their check.
+    # Evaluate one by one: a name that is only imported for type checking fails alone.
     except Exception:
         while hasattr(init, "__wrapped__"):
             init = init.__wrapped__
@@ -63,7 +63,7 @@ def hints_of(init: Callable[..., Any]) -> dict[str, Any]:
         alone = SimpleNamespace(__annotations__={name: annotation})
         try:
             hints |= get_type_hints(alone, globalns=init.__globals__, include_extras=True)
-        except Exception:  # noqa: S112 - left out, as promised
+        except Exception:  # noqa: S112 - left out, as documented
             continue
     return hints
 
@@ -71,5 +71,5 @@ def hints_of(init: Callable[..., Any]) -> dict[str, Any]:
 def _raw_annotations(init: Callable[..., Any]) -> dict[str, Any]:
     try:
         return init.__annotations__
-    except NameError:  # since Python 3.14, asking is evaluating
+    except NameError:  # since Python 3.14, access evaluates them
         return {}
