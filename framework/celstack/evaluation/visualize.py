@@ -13,6 +13,7 @@ from celstack.data.loader import in_order
 from celstack.evaluation.sprite_stats import MEMBERS, Census
 from celstack.interfaces.dataset import Batch
 from celstack.model.decomposer import Decomposer
+from celstack.model.eval_mode import eval_mode
 from celstack.recipe.assembly import Assembly
 
 EXAMPLES = 8
@@ -33,11 +34,8 @@ def draw_examples(decomposer: Decomposer, assembly: Assembly) -> Image.Image:
     device = next(decomposer.parameters()).device
     split = assembly.evaluation.split
     batch = next(in_order(assembly.dataset, split, EXAMPLES, EXAMPLES))
-    was_training = decomposer.training
-    decomposer.eval()
-    with torch.no_grad():
+    with eval_mode(decomposer), torch.no_grad():
         rendering = decomposer.render(decomposer.explain(batch.images.to(device)))
-    decomposer.train(was_training)
     layers = on_checkerboard(rendering.layers.flatten(0, 1).cpu())
     layers = layers.view(*rendering.layers.shape[:2], *layers.shape[1:])
     rows = [batch.images, rendering.image.cpu(), *layers.unbind(1)]

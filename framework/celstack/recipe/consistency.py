@@ -11,7 +11,7 @@ from celstack.errors import CelstackError, Problem, RecipeError
 from celstack.interfaces.selector import Selector
 from celstack.interfaces.transform import Transform, Warp
 from celstack.recipe.assembly import Assembly, Stage
-from celstack.text import did_you_mean, shown
+from celstack.recipe.stage_transforms import check_stage_transforms
 
 
 def require_consistent(assembly: Assembly) -> None:
@@ -38,15 +38,9 @@ def _check_stages(assembly: Assembly) -> list[Problem]:
         return [Problem("stages", "there must be at least one, with steps or epochs")]
     chains = assembly.transforms
     known = {t.name for t in (*chains.sprite, *chains.layer, *chains.background)}
-    return [
-        Problem(
-            f"stages[{index}].transforms",
-            f"there is no transform {shown(name)}{did_you_mean(name, known)}",
-        )
-        for index, stage in enumerate(assembly.stages)
-        for name in stage.transforms or ()
-        if name not in known
-    ]
+    stages = enumerate(assembly.stages)
+    named = ((f"stages[{index}]", stage.transforms) for index, stage in stages)
+    return check_stage_transforms(named, known)
 
 
 def _check_leftovers(assembly: Assembly) -> list[Problem]:

@@ -19,6 +19,7 @@ from celstack.recipe.auto import AUTO, fill_auto, find_auto
 from celstack.recipe.load import Recipe
 from celstack.recipe.merge import Table
 from celstack.recipe.resolved import Node, ResolvedRecipe
+from celstack.recipe.stage_transforms import check_stage_transforms
 from celstack.registry.catalog import Catalog
 from celstack.registry.coerce import CoercionError, coerce, describe
 from celstack.registry.kinds import KIND_OF_INTERFACE, KINDS
@@ -141,17 +142,14 @@ class _Resolver:
         return Node(place, kind, use, self._options(signature, options, place, use))
 
     def check_stages(self, root: Node) -> None:
-        """Report stages that name a transform the recipe does not have."""
+        """Check the transforms that stages name."""
         chains = root.options["transforms"].options.values()
-        known = sorted({node.use for chain in chains for node in chain})
-        for stage in root.options["stages"]:
-            for index, name in enumerate(stage.options["transforms"] or ()):
-                if name not in known:
-                    text = f"the recipe has no transform {shown(name)}"
-                    text += (
-                        f"{did_you_mean(name, known)} (it has: {', '.join(known) or 'none'})"
-                    )
-                    self._report(join(join(stage.place, "transforms"), index), text)
+        known = {node.use for chain in chains for node in chain}
+        stages = [
+            (stage.place, stage.options["transforms"]) for stage in root.options["stages"]
+        ]
+        for problem in check_stage_transforms(stages, known):
+            self._report(problem.place, problem.text)
 
     def _options(
         self, signature: Signature, table: Mapping[str, Any], place: str, use: str

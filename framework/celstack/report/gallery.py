@@ -14,6 +14,7 @@ from torch import Tensor
 from celstack.evaluation.visualize import paint, to_picture
 from celstack.interfaces.prototype import Prototype
 from celstack.model.decomposer import Decomposer
+from celstack.model.eval_mode import eval_mode
 from celstack.report.embed import data_uri, thumbnail
 from celstack.report.line_charts import colour_of
 from celstack.runs.examples import Example
@@ -78,16 +79,11 @@ class Explained(NamedTuple):
 @contextmanager
 def looking(decomposer: Decomposer) -> Iterator[None]:
     """Use a model that may be learning, so that it does not notice."""
-    was_training = decomposer.training
     device = next(decomposer.parameters()).device
-    decomposer.eval()
-    try:
-        # Of many accelerators only this one is in use, and torch warns of asking all.
-        devices = [device] if device.type == "cuda" else []
-        with torch.no_grad(), torch.random.fork_rng(devices):
-            yield
-    finally:
-        decomposer.train(was_training)
+    # Of many accelerators only this one is in use, and torch warns of asking all.
+    devices = [device] if device.type == "cuda" else []
+    with eval_mode(decomposer), torch.no_grad(), torch.random.fork_rng(devices):
+        yield
 
 
 def explain(

@@ -11,6 +11,7 @@ from celstack.evaluation.sprite_stats import Census
 from celstack.interfaces.dataset import Dataset
 from celstack.interfaces.metric import Metric
 from celstack.model.decomposer import Decomposer
+from celstack.model.eval_mode import eval_mode
 from celstack.recipe.assembly import Evaluation
 from celstack.training.distributed.engine import Engine
 
@@ -32,13 +33,11 @@ def score(
     """
     device = next(decomposer.parameters()).device
     engine = engine or Engine()
-    was_training = decomposer.training
-    decomposer.eval()
-    for metric in metrics:
-        metric.reset()
     able = list(metrics)
     count, size = evaluation.images, evaluation.batch_size
-    try:
+    with eval_mode(decomposer):
+        for metric in metrics:
+            metric.reset()
         for batch in in_order(dataset, evaluation.split, count, size):
             able = [m for m in able if all(getattr(batch, n) is not None for n in m.needs)]
             batch = to_device(batch, device)
@@ -53,6 +52,4 @@ def score(
                 census.add(scene, rendering, batch)
             if watch is not None:
                 watch(len(batch))
-    finally:
-        decomposer.train(was_training)
     return {metric.name: metric.compute() for metric in able}

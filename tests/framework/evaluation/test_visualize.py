@@ -151,6 +151,19 @@ def test_drawing_leaves_the_model_in_its_mode(decomposer, assembly, training):
     assert decomposer.training is training
 
 
+def test_drawing_that_fails_leaves_the_model_in_its_mode(decomposer, assembly, monkeypatch):
+    def fail(*_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(decomposer, "explain", fail)
+    decomposer.train()
+
+    with pytest.raises(ZeroDivisionError):
+        draw_examples(decomposer, assembly)
+
+    assert decomposer.training
+
+
 def test_the_best_sprites_are_columns_of_sprite_mask_and_members(decomposer, assembly):
     census = Census(3)
     census.worth += torch.tensor([1.0, 0.0, 3.0])

@@ -94,7 +94,11 @@ def test_each_run_has_a_model_of_its_own():
     ("changes", "problem"),
     [
         ({"stages": []}, "stages: there must be at least one"),
-        ({"stages": [Stage(steps=1, transforms=["positon"])]}, "did you mean 'position'"),
+        (
+            {"stages": [Stage(steps=1, transforms=["positon"])]},
+            r"stages\[0\]\.transforms\[0\]: the recipe has no transform 'positon'; "
+            r"did you mean 'position'\? \(it has: color, position\)",
+        ),
         ({"predictor": None}, "selector: greedy chooses among predictions"),
         ({"selector": Exhaustive(most=7)}, "selector: 2 choices on each of 3 layers"),
         ({"compositor": Ordered(layers=2)}, "compositor.layers: 2 cannot hold the 3 objects"),

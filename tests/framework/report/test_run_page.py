@@ -163,6 +163,20 @@ def test_looking_leaves_the_model_and_chance_alone(small_run):
     assert all(torch.equal(value, after[name]) for name, value in before.items())
 
 
+def test_a_page_that_fails_leaves_the_model_in_its_mode(small_run, monkeypatch):
+    def fail(*_):
+        raise ZeroDivisionError
+
+    run = open_run(small_run)
+    run.decomposer.train()
+    monkeypatch.setattr(run.decomposer, "explain", fail)
+
+    with pytest.raises(ZeroDivisionError):
+        make_page(small_run, run.assembly, run.decomposer)
+
+    assert run.decomposer.training
+
+
 @pytest.mark.parametrize(
     "name", HOSTILE, ids=["script", "quotes", "ends", "jinja", "odd", "long"]
 )

@@ -128,6 +128,22 @@ def test_the_model_is_left_in_its_mode_even_by_a_metric_that_fails(decomposer):
     assert decomposer.training
 
 
+def test_the_model_is_left_in_its_mode_even_by_a_metric_that_cannot_be_reset(decomposer):
+    class Stuck(Count):
+        def __init__(self):
+            pass
+
+        def reset(self):
+            raise ZeroDivisionError
+
+    decomposer.train()
+
+    with pytest.raises(ZeroDivisionError):
+        score(decomposer, PlainDataset(), [Stuck()], Evaluation(images=2))
+
+    assert decomposer.training
+
+
 def test_the_random_state_is_left_alone(decomposer):
     before = torch.get_rng_state()
 

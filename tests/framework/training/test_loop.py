@@ -7,6 +7,7 @@ import torch
 from PIL import Image
 
 from celstack.errors import RunFailedError
+from celstack.evaluation.visualize import draw_examples
 from celstack.hookspecs import hookimpl
 from celstack.interfaces.dataset import Batch
 from celstack.interfaces.observer import Observer
@@ -466,6 +467,24 @@ def test_an_observer_that_fails_does_not_stop_the_run(capsys):
 
     assert other.heard[-1] == "finished"
     assert capsys.readouterr().err.count("observer Diary failed") == 1
+
+
+def test_a_run_goes_on_in_training_mode_after_explaining_failed_in_an_observer(monkeypatch):
+    def draw(step):
+        def fail(*_):
+            raise ValueError("no")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(drawing.decomposer, "explain", fail)
+            draw_examples(drawing.decomposer, assembly)
+
+    drawing, modes = Diary(draw), []
+    other = Diary(lambda _: modes.append(other.decomposer.training))
+    assembly = make(observers=[drawing, other])
+
+    run(assembly)
+
+    assert modes == [True] * 3
 
 
 def test_observers_do_not_change_the_run():
