@@ -10,7 +10,7 @@ from celstack.recipe.assembly import Assembly
 from celstack.recipe.consistency import check_sense
 from celstack.recipe.resolved import Node, ResolvedRecipe
 from celstack.registry.catalog import BrokenPluginError, Catalog
-from celstack.text import one_line
+from celstack.text import describe_error
 
 
 def assemble(resolved: ResolvedRecipe, catalog: Catalog) -> Assembly:
@@ -57,5 +57,5 @@ def _build(value: Any, catalog: Catalog, problems: list[Problem]) -> Any:
         problems.append(Problem(value.place, str(error)))
     # A constructor that objects in another way objects to what the recipe says, too.
     except Exception as error:
-        problems.append(Problem(value.place, one_line(error)))
+        problems.append(Problem(value.place, describe_error(error)))
     return None

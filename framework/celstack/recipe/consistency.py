@@ -11,7 +11,7 @@ from celstack.errors import CelstackError, Problem, RecipeError
 from celstack.interfaces.selector import Selector
 from celstack.interfaces.transform import Transform, Warp
 from celstack.recipe.assembly import Assembly, Stage
-from celstack.text import did_you_mean, shown
+from celstack.text import did_you_mean, format_value
 
 
 def demand_sense(assembly: Assembly) -> None:
@@ -41,7 +41,7 @@ def _check_stages(assembly: Assembly) -> list[Problem]:
     return [
         Problem(
             f"stages[{index}].transforms",
-            f"there is no transform {shown(name)}{did_you_mean(name, known)}",
+            f"there is no transform {format_value(name)}{did_you_mean(name, known)}",
         )
         for index, stage in enumerate(assembly.stages)
         for name in stage.transforms or ()

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from celstack.errors import CelstackError
 from celstack.recipe.merge import DEEPEST, Table, as_table, merge, too_deep
-from celstack.text import spelt
+from celstack.text import quote_key
 
 PATH = re.compile(r"\s*[\w-]+(\.[\w-]+|\[\d+\])*\s*", re.ASCII)
 PIECE = re.compile(r"[\w-]+", re.ASCII)
@@ -105,5 +105,5 @@ def _step_into(at: Any, keys: list[str | int], option: str) -> Any:
 
 
 def _spell(keys: list[str | int]) -> str:
-    parts = (f"[{key}]" if isinstance(key, int) else f".{spelt(key)}" for key in keys)
+    parts = (f"[{key}]" if isinstance(key, int) else f".{quote_key(key)}" for key in keys)
     return "".join(parts).removeprefix(".")

@@ -23,7 +23,7 @@ from celstack.registry.coerce import Misfit, describe, fit
 from celstack.registry.kinds import KIND_OF_INTERFACE, KINDS
 from celstack.registry.signature import REQUIRED, SETTINGS, Option, Signature, inspect_class
 from celstack.registry.static_signature import TooClever, read_class, read_plugin
-from celstack.text import did_you_mean, one_line, shown, spelt
+from celstack.text import describe_error, did_you_mean, format_value, quote_key
 
 ROOT = "Assembly"
 ASSEMBLY_MODULE = "celstack.recipe.assembly"
@@ -74,7 +74,7 @@ def _suggested(source: str, table: Table, catalog: Catalog) -> dict[str, Any]:
         suggested: dict[str, Any] = part.suggest()
     # A dataset that objects in another way objects to what the recipe says, too.
     except Exception as error:
-        told = str(error) if isinstance(error, CelstackError) else one_line(error)
+        told = str(error) if isinstance(error, CelstackError) else describe_error(error)
         raise RecipeError(source, [Problem("dataset", told)]) from error
     return suggested
 
@@ -107,7 +107,7 @@ class _Resolver:
 
     def settings(self, name: str, table: Any, place: str) -> Node:
         if not isinstance(table, Mapping):
-            self._complain(place, f"must be a table, not {shown(table)}")
+            self._complain(place, f"must be a table, not {format_value(table)}")
             return Node(place, name, "", {})
         return Node(place, name, "", self._options(settings_signature(name), table, place, ""))
 
@@ -115,12 +115,14 @@ class _Resolver:
         if isinstance(table, str):
             table = {"use": table}
         if not isinstance(table, Mapping):
-            text = f"must be a table that says which {kind} to use, not {shown(table)}"
+            text = f"must be a table that says which {kind} to use, not {format_value(table)}"
             self._complain(place, text)
             return None
         use = table.get("use")
         if not isinstance(use, str):
-            missing = "is missing" if use is None else f"must be a string, not {shown(use)}"
+            missing = (
+                "is missing" if use is None else f"must be a string, not {format_value(use)}"
+            )
             self._complain(_join(place, "use"), f"{missing} ({self._known(kind)})")
             return None
         try:
@@ -138,7 +140,7 @@ class _Resolver:
         for stage in root.options["stages"]:
             for index, name in enumerate(stage.options["transforms"] or ()):
                 if name not in known:
-                    text = f"the recipe has no transform {shown(name)}"
+                    text = f"the recipe has no transform {format_value(name)}"
                     text += (
                         f"{did_you_mean(name, known)} (it has: {', '.join(known) or 'none'})"
                     )
@@ -186,7 +188,7 @@ class _Resolver:
     def _list(self, inner: Any, value: Any, place: str) -> list[Node]:
         if not isinstance(value, list):
             hint = f"; write [[{place}]], with two brackets" if isinstance(value, dict) else ""
-            self._complain(place, f"must be a list, not {shown(value)}{hint}")
+            self._complain(place, f"must be a list, not {format_value(value)}{hint}")
             return []
         items = [self._value(inner, item, f"{place}[{n}]") for n, item in enumerate(value)]
         return [item for item in items if item is not None]
@@ -206,7 +208,7 @@ def _unknown(key: str, place: str, use: str, known: list[str]) -> str:
 
 
 def _join(place: str, key: str) -> str:
-    return f"{place}.{spelt(key)}" if place else spelt(key)
+    return f"{place}.{quote_key(key)}" if place else quote_key(key)
 
 
 def _without_none(annotation: Any) -> Any:

@@ -13,7 +13,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from celstack.registry.kinds import KIND_OF_INTERFACE
-from celstack.text import shown, spelt
+from celstack.text import format_value, quote_key
 
 NAMES = {
     bool: "true or false",
@@ -61,7 +61,7 @@ def fit(value: Any, annotation: Any) -> Any:
         raise _misfit(value, annotation)
     if origin is dict and isinstance(value, dict):
         inner = arguments[1]
-        return {k: _fit_inside(f".{spelt(str(k))}", v, inner) for k, v in value.items()}
+        return {k: _fit_inside(f".{quote_key(str(k))}", v, inner) for k, v in value.items()}
     if origin in (list, tuple) and isinstance(value, list | tuple):
         return _fit_items(value, annotation)
     return _fit_plain(value, origin or annotation, annotation)
@@ -77,7 +77,7 @@ def describe(annotation: Any) -> str:
         # A recipe says None by saying nothing.
         return " or ".join(describe(choice) for choice in arguments if choice is not NoneType)
     if origin is Literal:
-        return " or ".join(map(shown, arguments))
+        return " or ".join(map(format_value, arguments))
     if origin is tuple and Ellipsis not in arguments:
         items = list(map(describe, arguments))
         alike = f"each {items[0]}" if len(set(items)) == 1 else ", ".join(items)
@@ -118,7 +118,7 @@ def _fit_number(value: int | float) -> float:
         number = math.inf
     if math.isfinite(number):
         return number
-    raise Misfit("", f"must be a finite number, not {shown(value)}")
+    raise Misfit("", f"must be a finite number, not {format_value(value)}")
 
 
 def _fit_any(value: Any, annotation: Any) -> Any:
@@ -168,4 +168,4 @@ def _bounds(annotation: Any) -> list[tuple[str, Any]]:
 
 
 def _misfit(value: Any, annotation: Any) -> Misfit:
-    return Misfit("", f"must be {describe(annotation)}, not {shown(value)}")
+    return Misfit("", f"must be {describe(annotation)}, not {format_value(value)}")

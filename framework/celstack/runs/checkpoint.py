@@ -18,7 +18,7 @@ from celstack.errors import CelstackError
 from celstack.model.decomposer import Decomposer
 from celstack.runs.checkpoint_upgrade import upgrade_moments, upgrade_weights
 from celstack.runs.checkpoint_validation import fitted_moments, misfit, odd_weight
-from celstack.text import one_line, printable, shown, spelt
+from celstack.text import describe_error, format_value, printable, quote_key
 
 KEYS = {
     "version": str,
@@ -92,7 +92,7 @@ def unpack(
         usage.copy_(state["usage"])
         _set_random_state(state["random"], next(decomposer.parameters()).device)
     except (ValueError, RuntimeError, LookupError, TypeError) as error:
-        reason = one_line(error)[:200]
+        reason = describe_error(error)[:200]
         raise CelstackError(
             f"{folder}: checkpoint.pt does not fit the recipe: {reason}"
         ) from error
@@ -120,7 +120,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         raise CelstackError(f"{path}: holds something else than weights") from error
     # Files that are cut off or changed fail in many ways.
     except Exception as error:
-        raise CelstackError(f"{path}: is damaged: {one_line(error)[:200]}") from error
+        raise CelstackError(f"{path}: is damaged: {describe_error(error)[:200]}") from error
     here = version("celstack")
     held = state if isinstance(state, dict) else {}
     missing = _lacking(held, KEYS)
@@ -166,7 +166,7 @@ def load_weights(decomposer: Decomposer, weights: dict[str, Tensor], folder: Pat
         weights = upgrade_weights(decomposer, weights)
     # Parts of other packages read what may be damaged, and fail in any way.
     except Exception as error:
-        reason = one_line(error)[:200]
+        reason = describe_error(error)[:200]
         raise CelstackError(
             f"{folder}: checkpoint.pt does not fit the recipe: {reason}"
         ) from error
@@ -190,13 +190,13 @@ def _differences(before: Any, now: Any, place: str = "") -> Iterator[str]:
         return
     if isinstance(before, dict) and isinstance(now, dict):
         for key in dict.fromkeys([*before, *now]):
-            inner = f"{place}.{spelt(key)}" if place else spelt(key)
+            inner = f"{place}.{quote_key(key)}" if place else quote_key(key)
             yield from _differences(before.get(key), now.get(key), inner)
     elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
         for index, pair in enumerate(zip(before, now, strict=True)):
             yield from _differences(*pair, f"{place}[{index}]")
     else:
-        was, is_now = ("nothing" if x is None else shown(x) for x in (before, now))
+        was, is_now = ("nothing" if x is None else format_value(x) for x in (before, now))
         yield f"{place} was {was} and is {is_now}"
 
 
