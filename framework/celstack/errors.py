@@ -1,4 +1,4 @@
-"""What can go wrong by a user's hand, said in one line each."""
+"""Exceptions whose messages are written for users."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 
 class CelstackError(Exception):
-    """A mistake of the user's: printed without a traceback, exit code 2."""
+    """A mistake of the user: printed without a traceback, exit code 2."""
 
-    alone: bool = False
-    """Whether, of several processes of a run, only this one knows, and has to tell."""
+    rank_local: bool = False
+    """Whether only this rank of a distributed run knows the error, and so has to print it."""
 
 
 class RunFailedError(CelstackError):
-    """A run that was set up well and failed all the same: exit code 1."""
+    """A valid command that failed while it ran: exit code 1."""
 
 
 class MishapError(RunFailedError):
@@ -22,15 +22,15 @@ class MishapError(RunFailedError):
 
 
 class ProcessLostError(RunFailedError):
-    """Another process of the run does not answer; one of those that are left tells."""
+    """Another rank of a distributed run does not answer."""
 
-    def __init__(self, text: str, alone: bool = True) -> None:
+    def __init__(self, text: str, rank_local: bool = True) -> None:
         super().__init__(text)
-        self.alone = alone
+        self.rank_local = rank_local
 
 
 class Problem(NamedTuple):
-    """One mistake and its place in the recipe, such as ``transforms.layer[1].use``."""
+    """One mistake in a recipe and its key path, such as ``transforms.layer[1].use``."""
 
     place: str
     text: str
@@ -40,7 +40,7 @@ class Problem(NamedTuple):
 
 
 class RecipeError(CelstackError):
-    """All mistakes of one recipe at once."""
+    """All mistakes of one recipe."""
 
     def __init__(self, source: str, problems: Iterable[Problem]) -> None:
         self.source = source

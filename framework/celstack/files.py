@@ -1,4 +1,4 @@
-"""Files that appear whole: written beside their place, then moved into it."""
+"""Atomic writes: files are written beside their final path, then moved to it."""
 
 from __future__ import annotations
 
@@ -15,30 +15,42 @@ from celstack.errors import CelstackError
 
 
 @contextmanager
-def drafted(out: Path) -> Iterator[Path]:
-    """Make a folder for drafts in ``out``, which is made, too; or say why that cannot be."""
-    draft = out / f".draft-{os.getpid()}"
+def staging_dir(out: Path) -> Iterator[Path]:
+    """Create a temporary folder inside ``out``, and remove it in the end.
+
+    ``out`` is created, too. Files are written to the temporary folder and then moved with
+    `commit`, so that readers of ``out`` never see a partly written file.
+
+    Raises:
+        CelstackError: Something inside the block cannot be written.
+
+    Example:
+        >>> with staging_dir(out) as staging:
+        ...     picture.save(staging / "sheet.png")
+        ...     commit(staging, out)
+    """
+    staging = out / f".draft-{os.getpid()}"
     try:
-        draft.mkdir(parents=True, exist_ok=True)
-        yield draft
+        staging.mkdir(parents=True, exist_ok=True)
+        yield staging
     except OSError as error:
         reason = error.strerror or error
         raise CelstackError(f"{out}: cannot write there: {reason}") from error
     finally:
-        shutil.rmtree(draft, ignore_errors=True)
+        shutil.rmtree(staging, ignore_errors=True)
 
 
-def deliver(draft: Path, folder: Path) -> None:
-    """Move all files of a draft to where they belong, each in place of the one before."""
+def commit(staging: Path, folder: Path) -> None:
+    """Move all files of a staging folder to ``folder``, replacing those that are there."""
     folder.mkdir(parents=True, exist_ok=True)
-    for path in sorted(draft.iterdir()):
+    for path in sorted(staging.iterdir()):
         path.replace(folder / path.name)
 
 
-def write_whole(path: Path, content: str | bytes | memoryview) -> None:
-    """Write a file so that whoever reads it finds the old one or the new, whole.
+def write_atomic(path: Path, content: str | bytes | memoryview) -> None:
+    """Write a file so that readers see either the old or the new content, never a part.
 
-    That is so after a loss of power, too.
+    This holds after a power loss, too: the content is flushed to disk before the file moves.
     """
     temporary = path.with_name(f"{path.name}.tmp")
     try:
@@ -48,14 +60,14 @@ def write_whole(path: Path, content: str | bytes | memoryview) -> None:
             os.fsync(file.fileno())
         temporary.replace(path)
     except BaseException:
-        # A full disk needs the room, and nobody the half; nor when it is interrupted.
+        # Free the space on failure (the disk may be full) and on Ctrl-C.
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
 
 
 def to_json(value: Any) -> str:
-    """Spell a value as JSON, which has no word for what is not a number but null."""
+    """Encode a value as indented JSON; NaN and infinity, which JSON lacks, become null."""
     return json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 

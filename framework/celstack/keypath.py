@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from celstack.text import shown
+from celstack.text import format_value
 
 
 def format_path(keys: Iterable[str | int]) -> str:
@@ -25,4 +25,4 @@ def format_step(key: str | int) -> str:
 def quote_key(key: str) -> str:
     """Quote a key unless it is a bare key of TOML."""
     bare = key.replace("-", "_").replace("_", "a")
-    return key if bare.isascii() and bare.isalnum() else shown(key)
+    return key if bare.isascii() and bare.isalnum() else format_value(key)

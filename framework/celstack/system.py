@@ -1,4 +1,4 @@
-"""The machine: its devices, its versions, and how its C library keeps memory."""
+"""The machine: devices, versions of packages, and settings of the C allocator."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from celstack.errors import CelstackError
 if TYPE_CHECKING:
     import torch
 
-PACKAGES = ("celstack", "torch", "torchvision", "numpy", "scipy", "numba")
+REPORTED_PACKAGES = ("celstack", "torch", "torchvision", "numpy", "scipy", "numba")
 TRIM_THRESHOLD, TOP_PAD, MMAP_THRESHOLD = -1, -2, -3  # glibc's mallopt(3)
 TRIM_BYTES = 2**31 - 1
 MMAP_BYTES = 2**25
 TOP_PAD_BYTES = 2**29
-"""How much is asked for at a time, so that there is room for the largest pieces, too: these
-would go back to the system by themselves. What is not used costs nothing."""
+"""How much the heap grows at a time: enough for the largest tensors, which would otherwise be
+returned to the system one by one. Unused pages cost nothing."""
 
 
 def find_device(name: str) -> torch.device:
-    """Return the device of this name, or the best there is for 'auto'."""
+    """Return the device of this name; 'auto' is CUDA, else MPS, else the CPU."""
     import torch
 
     if name == "auto":
@@ -34,21 +34,21 @@ def find_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
         torch.zeros(1, device=device)
-    # Backends that are not there fail in many ways, a missing module among them.
+    # Missing backends raise various errors, ImportError among them.
     except (RuntimeError, AssertionError, ImportError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise CelstackError(f"--device {name}: cannot be used here: {reason}") from error
     if device.type == "meta":
-        raise CelstackError(f"--device {name}: cannot be used here: it computes nothing")
+        raise CelstackError(f"--device {name}: cannot be used here: it holds no data")
     return device
 
 
-def keep_memory() -> None:
-    """Ask the C library not to give freed memory back to the system at once.
+def tune_allocator() -> None:
+    """Make glibc keep freed memory instead of returning it to the system at once.
 
-    Every step frees and takes hundreds of megabytes. Where they went back to the system in
-    between, each of their pages would have to be found again: 10 to 20 percent of the step's
-    time. Does nothing where the C library is not glibc.
+    Every training step frees and allocates hundreds of megabytes. If they went back to the
+    system in between, page faults would take 10 to 20 percent of the step's time. Does
+    nothing where the C library is not glibc.
     """
     if not sys.platform.startswith("linux"):
         return
@@ -60,11 +60,11 @@ def keep_memory() -> None:
 
 
 def environment() -> dict[str, Any]:
-    """Describe the machine and the versions that matter."""
+    """Return the machine, the versions of packages and the command, for run folders."""
     return {
         "python": sys.version.split()[0],
         "platform": platform.platform(),
         "cores": os.cpu_count(),
-        "packages": {name: version(name) for name in PACKAGES},
+        "packages": {name: version(name) for name in REPORTED_PACKAGES},
         "command": sys.argv,
     }

@@ -1,4 +1,7 @@
-"""Text for people: names, values, exceptions and durations, in a few words of one line."""
+"""Format names, values, exceptions and durations for one-line messages.
+
+Public: plugins use these functions in the messages of their ``CelstackError``s.
+"""
 
 from __future__ import annotations
 
@@ -6,56 +9,62 @@ from collections.abc import Iterable
 from typing import Any
 
 MAX_MESSAGE_CHARACTERS = 400
-"""Letters of somebody else's message that are told; some quote whole files."""
+"""Longer messages of other libraries are cut; some quote whole files."""
+MAX_VALUE_CHARACTERS = 60
+"""Longer values are cut in messages."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Say the nearest known name, or nothing if none is near."""
+    """Suggest the closest known name.
+
+    Returns:
+        ``"; did you mean 'position'?"``, to be appended to a message, or ``""``.
+    """
     from difflib import get_close_matches
 
     near = get_close_matches(name, list(known), n=1)
     return f"; did you mean '{near[0]}'?" if near else ""
 
 
-def one_line(error: BaseException) -> str:
-    """Tell an exception of somebody else's code in one line."""
+def describe_error(error: BaseException) -> str:
+    """Return an exception's type and message as one printable line."""
     text = printable(" ".join(str(error).split()))
-    text = (
-        text
-        if len(text) <= MAX_MESSAGE_CHARACTERS
-        else text[: MAX_MESSAGE_CHARACTERS - 3] + "..."
-    )
+    text = _truncate(text, MAX_MESSAGE_CHARACTERS)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def spell_os_error(error: OSError) -> str:
-    """Say what the system refused, and for which file."""
-    reason = error.strerror or one_line(error)
+def describe_os_error(error: OSError) -> str:
+    """Return the reason of a failed system call, with the file if there is one."""
+    reason = error.strerror or describe_error(error)
     return f"{error.filename}: {reason}" if error.filename else reason
 
 
 def printable(text: str) -> str:
-    """Spell out what terminals would obey instead of showing it."""
+    """Escape control characters, so that a terminal shows them instead of obeying them."""
     return "".join(x if x.isprintable() else repr(x)[1:-1] for x in text)
 
 
-def shown(value: Any) -> str:
-    """Show a value of the user's in a few words of one line, much as TOML would."""
+def format_value(value: Any) -> str:
+    """Format a value in one line of at most 60 characters, much as in TOML."""
     if isinstance(value, bool):
         return str(value).lower()
     try:
-        # Dates have a spelling of their own in TOML; all else is spelt nearly as in Python.
+        # Dates are written in ISO format in TOML; nearly everything else as in Python.
         text = value.isoformat() if hasattr(value, "isoformat") else repr(value)
     except (ValueError, RecursionError):
-        return "something too large to show"
+        return "a value too large to show"
     text = " ".join(text.split())
-    return text if len(text) <= 60 else text[:57] + "..."
+    return _truncate(text, MAX_VALUE_CHARACTERS)
 
 
-def spell_time(seconds: float) -> str:
-    """Spell a time as people do."""
+def format_duration(seconds: float) -> str:
+    """Format a duration in seconds, minutes or hours."""
     if seconds < 120:
         return f"{seconds:.0f} seconds"
     if seconds < 7200:
         return f"{seconds / 60:.0f} minutes"
     return f"{seconds / 3600:.1f} hours"
+
+
+def _truncate(text: str, max_characters: int) -> str:
+    return text if len(text) <= max_characters else text[: max_characters - 3] + "..."

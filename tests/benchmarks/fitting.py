@@ -21,7 +21,7 @@ from celstack.recipe.build import assemble
 from celstack.recipe.load import read_recipe
 from celstack.recipe.resolve import resolve
 from celstack.registry.catalog import Catalog
-from celstack.system import keep_memory
+from celstack.system import tune_allocator
 from celstack.training.loop import start
 from celstack.training.optimizer import build_optimizer
 from celstack_kit.encoders.resnet32 import Resnet32
@@ -90,7 +90,7 @@ def measure(recipe: str, rounds: int) -> None:
 
 
 def main() -> None:
-    keep_memory()
+    tune_allocator()
     torch.manual_seed(0)
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 9
     for recipe in sys.argv[2:] or RECIPES:

@@ -26,7 +26,7 @@ from celstack.recipe.build import assemble
 from celstack.recipe.load import bundled_names, read_recipe
 from celstack.recipe.resolve import resolve
 from celstack.registry.catalog import Catalog
-from celstack.system import keep_memory
+from celstack.system import tune_allocator
 from celstack.training.loop import begin_stage, start
 from celstack.training.optimizer import build_optimizer
 from celstack.training.step import take_step
@@ -66,7 +66,7 @@ def write_images(folder: Path) -> None:
 
 
 def main() -> None:
-    keep_memory()
+    tune_allocator()
     catalog = Catalog()
     names = sys.argv[1:] or [n for n in bundled_names() if not n.startswith("ablations/")]
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads; images a second")

@@ -17,7 +17,7 @@ from statistics import median
 import torch
 from step import MODELS, STILL, ready
 
-from celstack.system import keep_memory
+from celstack.system import tune_allocator
 from celstack.training.distributed.engine import Engine
 from celstack.training.distributed.launcher import variables
 from celstack.training.distributed.setup import join
@@ -31,7 +31,7 @@ WAYS = {"1 x 1": (1, 1), "1 x 2": (1, 2), "2 x 1": (2, 1)}
 
 def work(name: str) -> None:
     """Print the seconds of some steps of a model, as one of the processes there are."""
-    keep_memory()
+    tune_allocator()
     make, shape = MODELS[name]
     model = make()
     images = ready(model, shape)

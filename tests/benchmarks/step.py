@@ -22,7 +22,7 @@ import torch
 from celstack.model.candidates import render_candidates
 from celstack.model.decomposer import Decomposer
 from celstack.recipe.assembly import Training
-from celstack.system import keep_memory
+from celstack.system import tune_allocator
 from celstack.training.optimizer import build_optimizer
 from celstack.training.step import take_step
 from celstack_kit.compositors.occlusion import Occlusion
@@ -213,7 +213,7 @@ def main() -> None:
     if arguments[:1] == ["--memory"]:
         measure_memory(int(arguments[1]))
         return
-    keep_memory()  # as a run does
+    tune_allocator()  # as a run does
     rounds = int(arguments.pop(0)) if arguments and arguments[0].isdigit() else 15
     print(
         f"torch {torch.__version__}, {torch.get_num_threads()} threads, "

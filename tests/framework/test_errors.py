@@ -4,7 +4,7 @@ import pytest
 
 from celstack.errors import Problem, RecipeError
 from celstack.keypath import quote_key
-from celstack.text import did_you_mean, one_line, shown
+from celstack.text import describe_error, did_you_mean, format_value
 
 
 def test_a_single_problem_takes_a_single_line():
@@ -28,19 +28,19 @@ def test_nothing_is_suggested_where_nothing_is_near():
 
 
 def test_an_exception_of_many_lines_is_told_in_one():
-    assert one_line(ValueError("first\n  second")) == "ValueError: first second"
+    assert describe_error(ValueError("first\n  second")) == "ValueError: first second"
 
 
 def test_a_message_that_quotes_a_whole_file_is_cut():
-    assert one_line(ValueError("x" * 999)) == "ValueError: " + "x" * 397 + "..."
+    assert describe_error(ValueError("x" * 999)) == "ValueError: " + "x" * 397 + "..."
 
 
 def test_what_a_terminal_would_obey_is_spelt_out():
-    assert one_line(ValueError("\x1b[31mred\a")) == r"ValueError: \x1b[31mred\x07"
+    assert describe_error(ValueError("\x1b[31mred\a")) == r"ValueError: \x1b[31mred\x07"
 
 
 def test_an_exception_without_words_is_told_by_its_name():
-    assert one_line(KeyError()) == "KeyError"
+    assert describe_error(KeyError()) == "KeyError"
 
 
 @pytest.mark.parametrize(
@@ -49,12 +49,12 @@ def test_an_exception_without_words_is_told_by_its_name():
         (True, "true"),
         ("a\nb", r"'a\nb'"),
         (datetime.date(2020, 1, 2), "2020-01-02"),
-        pytest.param(16**5000, "something too large to show", id="5000 digits"),
+        pytest.param(16**5000, "a value too large to show", id="5000 digits"),
         ("x" * 100, "'" + "x" * 56 + "..."),
     ],
 )
 def test_values_are_shown_much_as_toml_spells_them(value, text):
-    assert shown(value) == text
+    assert format_value(value) == text
 
 
 def test_a_value_nested_beyond_all_measure_can_still_be_spoken_of():
@@ -62,7 +62,7 @@ def test_a_value_nested_beyond_all_measure_can_still_be_spoken_of():
     for _ in range(100_000):
         deep = [deep]
 
-    assert shown(deep) == "something too large to show"
+    assert format_value(deep) == "a value too large to show"
 
 
 @pytest.mark.parametrize(

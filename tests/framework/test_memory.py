@@ -5,11 +5,11 @@ import sys
 
 import torch
 
-from celstack.system import keep_memory
+from celstack.system import tune_allocator
 
 
 def test_asking_changes_nothing_that_can_be_seen():
-    keep_memory()
+    tune_allocator()
 
     assert torch.ones(1000, 1000).sum() == 1_000_000
 
@@ -18,10 +18,10 @@ def test_another_system_is_left_alone(monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr(ctypes, "CDLL", None)
 
-    keep_memory()
+    tune_allocator()
 
 
 def test_another_c_library_is_left_alone(monkeypatch):
     monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
 
-    keep_memory()
+    tune_allocator()

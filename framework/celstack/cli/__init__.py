@@ -98,8 +98,8 @@ def _finish(command: Callable[[], None]) -> None:
 
 def _complain(error: BaseException, code: int) -> int:
     """Say what ended a command; of several processes, one says what all of them know."""
-    alone = getattr(error, "alone", False)
-    if alone or os.environ.get("LOCAL_RANK", "0") == "0":
+    rank_local = getattr(error, "rank_local", False)
+    if rank_local or os.environ.get("LOCAL_RANK", "0") == "0":
         complain(str(error) or "interrupted", code)
     return code
 

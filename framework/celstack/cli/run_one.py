@@ -131,14 +131,14 @@ def _run(
         raise KeyboardInterrupt(f"interrupted; {_way_on(folder, device)}") from None
     except ProcessLostError as error:
         text = f"{error}; {_way_on(folder, device)}"
-        raise ProcessLostError(text, error.alone) from error
+        raise ProcessLostError(text, error.rank_local) from error
     except (OSError, EOFError, MemoryError, RuntimeError, MishapError) as error:
         told = as_mishap(error, assembly)
         if told is None:
             raise  # a fault of ours, or of a plugin's
         text = f"the run in {folder} failed: {told}; {_way_on(folder, device)}"
         mishap = MishapError(text)
-        mishap.alone = True
+        mishap.rank_local = True
         raise mishap from error
 
 

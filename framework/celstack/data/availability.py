@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from celstack.errors import RunFailedError
-from celstack.text import spell_os_error
+from celstack.text import describe_os_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,4 +19,6 @@ def require_images(dataset: Dataset, splits: Iterable[str]) -> None:
         for split in splits:
             dataset.count(split)
     except OSError as error:
-        raise RunFailedError(f"{dataset.name}: no images: {spell_os_error(error)}") from error
+        raise RunFailedError(
+            f"{dataset.name}: no images: {describe_os_error(error)}"
+        ) from error

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from celstack.errors import CelstackError
-from celstack.text import one_line
+from celstack.text import describe_error
 
 FORMATS = (
     "AVIF",
@@ -160,7 +160,7 @@ def _opened(path: Path) -> Iterator[Image.Image]:
         raise CelstackError(f"{path}: cannot be read: {error.strerror or error}") from error
     # Files that are damaged fail in many ways.
     except Exception as error:
-        raise CelstackError(f"{path}: cannot be read: {one_line(error)[:200]}") from error
+        raise CelstackError(f"{path}: cannot be read: {describe_error(error)[:200]}") from error
 
 
 def _without_alpha(image: Image.Image) -> Image.Image:

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader
 
 from celstack.errors import CelstackError, MishapError
 from celstack.interfaces.dataset import Batch, Dataset
-from celstack.text import one_line
+from celstack.text import describe_error
 
 
 class _Split(torch.utils.data.Dataset[Batch | MishapError]):
@@ -45,7 +45,7 @@ def _read(dataset: Dataset, split: str, indices: Sequence[int]) -> Batch:
     try:
         return dataset.read(split, indices)
     except (CelstackError, OSError) as error:
-        told = str(error) if isinstance(error, CelstackError) else one_line(error)
+        told = str(error) if isinstance(error, CelstackError) else describe_error(error)
         raise MishapError(f"images cannot be read: {told}") from error
 
 

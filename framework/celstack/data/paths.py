@@ -1,67 +1,95 @@
-"""Where published data is looked for on this machine."""
+"""Where published data and caches are on this machine.
+
+`data_dirs` lists the folders that are searched; `find_file` and `require_file` search them.
+"""
 
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from celstack.errors import CelstackError
 
 
-def places(root: Path | None) -> list[Path]:
-    """List the folders to look in: ``root`` alone, else CELSTACK_DATA and the user's cache."""
+def data_dirs(root: Path | None) -> list[Path]:
+    """Return the folders to search for data, in order; they need not exist.
+
+    Args:
+        root: The only folder to search. None searches the folder that the environment
+            variable CELSTACK_DATA names, if it is set, and then `cache_dir`.
+    """
     if root is not None:
-        # Only there: data from elsewhere would not be what was asked for.
-        return [_expanded(root, str(root))]
+        return [_expand(root, str(root))]
     named = os.environ.get("CELSTACK_DATA")
-    return [*([_expanded(Path(named), f"CELSTACK_DATA: {named}")] if named else []), cache()]
+    return [*([_expand(Path(named), f"CELSTACK_DATA: {named}")] if named else []), cache_dir()]
 
 
-def cache() -> Path:
-    """Return the user's cache folder for Celstack; it need not exist."""
+def cache_dir() -> Path:
+    """Return the user's cache folder for Celstack; it need not exist.
+
+    ``$XDG_CACHE_HOME/celstack`` if that variable is set, on any system; else ``celstack`` in
+    the system's cache folder, such as ``~/.cache`` on Linux.
+    """
     if named := os.environ.get("XDG_CACHE_HOME"):
         return Path(named) / "celstack"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", "~")).expanduser() / "celstack"
-    home = "~/Library/Caches" if sys.platform == "darwin" else "~/.cache"
-    return Path(home).expanduser() / "celstack"
+    from platformdirs import user_cache_path
+
+    # Neither an author's folder nor a "Cache" folder below, which Windows would have: 0.1.0
+    # had none of them, and its files must be found.
+    return user_cache_path("celstack", appauthor=False, opinion=False)
 
 
-def look(root: Path | None, names: Sequence[str]) -> Path | None:
-    """Return the first of these files or folders that is in one of the places."""
-    tried = (place / name for place in places(root) for name in names)
-    # Not path.exists(), which fails where a folder may not be looked into.
-    return next((path for path in tried if os.path.exists(path)), None)  # noqa: PTH110
+def find_file(root: Path | None, names: Sequence[str]) -> Path | None:
+    """Return the first file or folder of one of these names in `data_dirs`, or None.
 
-
-def spell_places(root: Path | None) -> str:
-    """List the places for a reader, and say which of them are closed to us."""
-    return ", ".join(
-        f"{place} (which may not be read)" if _closed(place) else str(place)
-        for place in places(root)
-    )
-
-
-def find(dataset: str, root: Path | None, names: Sequence[str], remedy: str = "") -> Path:
-    """Return the first of these files or folders, or say where they were looked for.
-
-    ``remedy`` says how to come by them; a dataset passes its ``remedy``.
+    Args:
+        root: The only folder to search, as of `data_dirs`.
+        names: File or folder names, relative to the folder; earlier ones are preferred.
     """
-    found = look(root, names)
+    candidates = (folder / name for folder in data_dirs(root) for name in names)
+    # Not path.exists(), which raises where a folder may not be read.
+    return next((path for path in candidates if os.path.exists(path)), None)  # noqa: PTH110
+
+
+def require_file(
+    dataset: str, root: Path | None, names: Sequence[str], remedy: str = ""
+) -> Path:
+    """Return what `find_file` finds, or raise an error that says where it was searched.
+
+    Args:
+        dataset: The dataset's name, for the message.
+        root: The only folder to search, as of `data_dirs`.
+        names: File or folder names; earlier ones are preferred.
+        remedy: How to get the files, for the message; a dataset passes its ``remedy``.
+
+    Raises:
+        CelstackError: None of the files exists.
+
+    Example:
+        >>> path = require_file(self.name, self.root, ["train_32x32.mat"], self.remedy)
+    """
+    found = find_file(root, names)
     if found is None:
         held = "root names the folder" if root else "set root or CELSTACK_DATA to the folder"
         advice = f"{remedy}; {held}" if remedy else held
-        missing = f"no {' or '.join(names)} in {spell_places(root)}"
+        missing = f"no {' or '.join(names)} in {describe_data_dirs(root)}"
         raise CelstackError(f"{dataset}: {missing}; {advice} that holds it")
     return found
 
 
-def _closed(place: Path) -> bool:
-    return os.path.isdir(place) and not os.access(place, os.R_OK | os.X_OK)  # noqa: PTH112
+def describe_data_dirs(root: Path | None) -> str:
+    """Return `data_dirs` as text, with a note on those that may not be read."""
+    return ", ".join(
+        f"{folder} (permission denied)" if _is_unreadable(folder) else str(folder)
+        for folder in data_dirs(root)
+    )
 
 
-def _expanded(path: Path, said: str) -> Path:
+def _is_unreadable(folder: Path) -> bool:
+    return os.path.isdir(folder) and not os.access(folder, os.R_OK | os.X_OK)  # noqa: PTH112
+
+
+def _expand(path: Path, source: str) -> Path:
     try:
         return path.expanduser()
     except RuntimeError as error:
-        raise CelstackError(f"{said}: nobody here has a home of that name") from error
+        raise CelstackError(f"{source}: unknown user in the path") from error

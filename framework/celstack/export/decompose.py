@@ -18,7 +18,7 @@ from celstack.errors import CelstackError
 from celstack.evaluation.visualize import on_checkerboard, paint, tile, to_picture
 from celstack.export.openraster import to_rgba, write_openraster
 from celstack.export.scene_json import write_scene
-from celstack.files import deliver, drafted
+from celstack.files import commit, staging_dir
 from celstack.model.decomposer import Decomposer
 from celstack.scene import Rendering, Scene
 
@@ -67,7 +67,7 @@ def decompose(
         _refuse_another(file, out, decomposer)
         watch(0, 0)
     sheets: list[Float[Tensor, "rows 3 H W"]] = []
-    with drafted(out) as draft, torch.no_grad():
+    with staging_dir(out) as draft, torch.no_grad():
         for batch in _batches(files, decomposer, batch_size, watch):
             scenes = decomposer.explain(batch.images)
             for index, file in enumerate(batch.files):
@@ -80,14 +80,14 @@ def decompose(
                 write_openraster(draft / "layers.ora", scene, rendering)
                 write_scene(draft / "scene.json", scene, decomposer)
                 _clear(out / file.name)
-                deliver(draft, out / file.name)
+                commit(draft, out / file.name)
                 if len(sheets) < OVERVIEW:
                     sheets.append(_sheet(image, rendering))
                 watch(1, 0)
         if not sheets:
             raise CelstackError("none of the images can be read: all of them are damaged")
         contact_sheet(torch.stack(sheets)).save(draft / "overview.png")
-        deliver(draft, out)
+        commit(draft, out)
 
 
 def pictures_of(

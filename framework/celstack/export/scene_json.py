@@ -14,14 +14,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from celstack.errors import CelstackError
-from celstack.files import write_whole
+from celstack.files import write_atomic
 from celstack.json_checks import (
     check_index,
     check_keys,
     check_list,
     check_numbers,
+    format_json,
     parse,
-    shown,
 )
 from celstack.model.decomposer import Decomposer
 from celstack.model.transform_chain import Chain
@@ -37,7 +37,7 @@ LAYER = ("sprite", "sprite_params", "layer_params")
 
 def write_scene(path: str | Path, scene: Scene, decomposer: Decomposer) -> None:
     """Write the scene of one image, whole or not at all."""
-    write_whole(Path(path), to_json(scene, decomposer))
+    write_atomic(Path(path), to_json(scene, decomposer))
 
 
 def read_scene(path: str | Path, decomposer: Decomposer) -> Scene:
@@ -116,12 +116,12 @@ def _read(table: Any, decomposer: Decomposer) -> Scene:
         raise CelstackError(f'is not a scene: it does not say "format": "{FORMAT}"')
     version = table.get("version")
     if type(version) is not int or version != VERSION:
-        raise CelstackError(f"version: must be {VERSION}, not {shown(version)}")
+        raise CelstackError(f"version: must be {VERSION}, not {format_json(version)}")
     check_keys(table, (*HEADING, "background", "layers", "occlusion"), "")
     for key, here in _heading(decomposer).items():
         # As text, for 1.0 and true equal 1, but are not how a size is spelt.
         if json.dumps(table[key], sort_keys=True) != json.dumps(here, sort_keys=True):
-            said = f"it says {shown(table[key])}, and the model has {shown(here)}"
+            said = f"it says {format_json(table[key])}, and the model has {format_json(here)}"
             raise CelstackError(f"{key}: is not that of this model: {said}")
     count = decomposer.compositor.layers
     sprites: list[int] = []

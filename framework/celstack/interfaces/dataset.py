@@ -112,7 +112,7 @@ class Dataset(Part):
 
     @property
     def remedy(self) -> str:
-        """Say how to come by its files, for ``celstack.data.paths.find``."""
+        """Say how to come by its files, for ``celstack.data.paths.require_file``."""
         ways = [self.elsewhere] if self.elsewhere else []
         if self.sources:
             ways.append(f"'celstack data get {self.name}' fetches it")

@@ -10,7 +10,7 @@ from celstack.recipe.assembly import Assembly
 from celstack.recipe.consistency import check_consistency
 from celstack.recipe.resolved import Node, ResolvedRecipe
 from celstack.registry.catalog import BrokenPluginError, Catalog
-from celstack.text import one_line
+from celstack.text import describe_error
 
 
 def assemble(resolved: ResolvedRecipe, catalog: Catalog) -> Assembly:
@@ -57,5 +57,5 @@ def _build(value: Any, catalog: Catalog, problems: list[Problem]) -> Any:
         problems.append(Problem(value.place, str(error)))
     # Any other exception of a constructor is reported as a mistake in the recipe, too.
     except Exception as error:
-        problems.append(Problem(value.place, one_line(error)))
+        problems.append(Problem(value.place, describe_error(error)))
     return None

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from celstack.errors import CelstackError
 from celstack.recipe.merge import MAX_DEPTH, Table, merge, too_deep
 from celstack.recipe.overrides import Override, override
-from celstack.text import did_you_mean, shown
+from celstack.text import did_you_mean, format_value
 
 
 class Recipe(NamedTuple):
@@ -82,12 +82,12 @@ def _read_extended(path: Path, above: tuple[Path, ...]) -> Table:
         return table
     if not isinstance(parent, str):
         raise CelstackError(
-            f"{path.name}: extends: must be the name of a recipe, not {shown(parent)}"
+            f"{path.name}: extends: must be the name of a recipe, not {format_value(parent)}"
         )
     found = _find_in((path.parent, bundled_folder()), parent)
     if found is None:
         raise CelstackError(
-            f"{path.name}: extends: there is no {shown(parent)}, "
+            f"{path.name}: extends: there is no {format_value(parent)}, "
             f"neither beside it nor among the bundled recipes"
             f"{did_you_mean(parent, bundled_names())}"
         )

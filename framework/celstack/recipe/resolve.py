@@ -29,7 +29,7 @@ from celstack.registry.static_signature import (
     read_class,
     read_plugin,
 )
-from celstack.text import did_you_mean, one_line, shown
+from celstack.text import describe_error, did_you_mean, format_value
 
 ROOT = "Assembly"
 ASSEMBLY_MODULE = "celstack.recipe.assembly"
@@ -81,10 +81,10 @@ def _suggested(source: str, table: Table, catalog: Catalog) -> dict[str, Any]:
         bare = [name for name in suggested if "." not in name]
     # Any other exception of a plugin is reported as a mistake in the recipe, too.
     except Exception as error:
-        told = str(error) if isinstance(error, CelstackError) else one_line(error)
+        told = str(error) if isinstance(error, CelstackError) else describe_error(error)
         raise RecipeError(source, [Problem("dataset", told)]) from error
     if bare:
-        text = f"suggests {shown(bare[0])}; a suggestion is named by its path, as sprites.count"
+        text = f"suggests {format_value(bare[0])}; a suggestion is named by its path, as sprites.count"
         raise RecipeError(source, [Problem("dataset", text)])
     return suggested
 
@@ -117,7 +117,7 @@ class _Resolver:
 
     def settings(self, name: str, table: Any, place: str) -> Node:
         if not isinstance(table, Mapping):
-            self._report(place, f"must be a table, not {shown(table)}")
+            self._report(place, f"must be a table, not {format_value(table)}")
             return Node(place, name, "", {})
         return Node(place, name, "", self._options(settings_signature(name), table, place, ""))
 
@@ -125,12 +125,14 @@ class _Resolver:
         if isinstance(table, str):
             table = {"use": table}
         if not isinstance(table, Mapping):
-            text = f"must be a table that says which {kind} to use, not {shown(table)}"
+            text = f"must be a table that says which {kind} to use, not {format_value(table)}"
             self._report(place, text)
             return None
         use = table.get("use")
         if not isinstance(use, str):
-            missing = "is missing" if use is None else f"must be a string, not {shown(use)}"
+            missing = (
+                "is missing" if use is None else f"must be a string, not {format_value(use)}"
+            )
             self._report(join(place, "use"), f"{missing} ({self._known(kind)})")
             return None
         try:
@@ -193,7 +195,7 @@ class _Resolver:
     def _list(self, inner: Any, value: Any, place: str) -> list[Node]:
         if not isinstance(value, list):
             hint = f"; write [[{place}]], with two brackets" if isinstance(value, dict) else ""
-            self._report(place, f"must be a list, not {shown(value)}{hint}")
+            self._report(place, f"must be a list, not {format_value(value)}{hint}")
             return []
         items = [self._value(inner, item, join(place, n)) for n, item in enumerate(value)]
         return [item for item in items if item is not None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from celstack.errors import Problem
-from celstack.text import did_you_mean, shown
+from celstack.text import did_you_mean, format_value
 
 
 def check_stage_transforms(
@@ -23,7 +23,7 @@ def check_stage_transforms(
     return [
         Problem(
             f"{place}.transforms[{index}]",
-            f"the recipe has no transform {shown(name)}{did_you_mean(name, names)} "
+            f"the recipe has no transform {format_value(name)}{did_you_mean(name, names)} "
             f"(it has: {', '.join(names) or 'none'})",
         )
         for place, transforms in stages

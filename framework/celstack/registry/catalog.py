@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from celstack.errors import CelstackError
 from celstack.registry.kinds import KINDS, Kind
-from celstack.text import did_you_mean, one_line, shown
+from celstack.text import describe_error, did_you_mean, format_value
 
 GROUP = "celstack"
 # If a third-party package uses a name of the core's own distribution, the core's is used. If
@@ -73,7 +73,11 @@ class Catalog:
                 self._loaded[kind, name] = _load(plugin)
             # Importing a third-party module may raise anything.
             except (Exception, SystemExit) as error:
-                reason = str(error) if isinstance(error, BrokenPluginError) else one_line(error)
+                reason = (
+                    str(error)
+                    if isinstance(error, BrokenPluginError)
+                    else describe_error(error)
+                )
                 self._loaded[kind, name] = BrokenPluginError(
                     f"broken plugin: {plugin.title}: {reason}"
                 )
@@ -84,10 +88,10 @@ class Catalog:
 
     def _explain_absence(self, kind: str, name: str) -> str:
         known = self.names(kind)
-        text = f"no {kind} is called {shown(name)}{did_you_mean(name, known)}"
+        text = f"no {kind} is called {format_value(name)}{did_you_mean(name, known)}"
         others = [KINDS[other].title for other, same in self._known if same == name]
         if others:
-            text = f"{shown(name)} is {' and '.join(others)}, not {KINDS[kind].title}"
+            text = f"{format_value(name)} is {' and '.join(others)}, not {KINDS[kind].title}"
         text += f" (known: {', '.join(known) or 'none'})"
         for plugin in self.plugins:
             # An entry point with a malformed name may be the one that is meant.
@@ -124,14 +128,17 @@ def _checked_class(provided: list[Any], kind: Kind, name: str) -> type[Any]:
         )
     if not isinstance(provided[0], dict):
         raise BrokenPluginError(
-            f"its {kind.hook} must return a dict of classes by name, not {shown(provided[0])}"
+            f"its {kind.hook} must return a dict of classes by name, "
+            f"not {format_value(provided[0])}"
         )
     if name not in provided[0]:
-        others = ", ".join(map(shown, provided[0])) or "nothing"
+        others = ", ".join(map(format_value, provided[0])) or "nothing"
         raise BrokenPluginError(f"its {kind.hook} provides {others}, not '{name}'")
     part = provided[0][name]
     if not isinstance(part, type) or not issubclass(part, kind.load_interface()):
-        raise BrokenPluginError(f"{shown(part)} is not a subclass of celstack.{kind.interface}")
+        raise BrokenPluginError(
+            f"{format_value(part)} is not a subclass of celstack.{kind.interface}"
+        )
     missing = ", ".join(sorted(getattr(part, "__abstractmethods__", ())))
     if missing:
         raise BrokenPluginError(f"{part.__name__} does not define {missing}")
@@ -150,7 +157,7 @@ def _read(entries: Iterable[EntryPoint]) -> list[Plugin]:
         if kind not in KINDS or not name:
             refused = f"an entry is named <kind>-<name>, the kind one of {', '.join(KINDS)}"
         elif not entry.pattern.match(entry.value):
-            refused = f"{shown(entry.value)} does not name a module"
+            refused = f"{format_value(entry.value)} does not name a module"
         plugins.append(Plugin(kind, name, *owners[id(entry.dist)], entry, refused))
     return plugins
 

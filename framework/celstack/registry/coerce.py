@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from celstack.keypath import format_step
 from celstack.registry.kinds import KIND_OF_INTERFACE
-from celstack.text import shown
+from celstack.text import format_value
 
 NAMES = {
     bool: "true or false",
@@ -78,7 +78,7 @@ def describe(annotation: Any) -> str:
         # In a recipe, None is a missing key.
         return " or ".join(describe(choice) for choice in arguments if choice is not NoneType)
     if origin is Literal:
-        return " or ".join(map(shown, arguments))
+        return " or ".join(map(format_value, arguments))
     if origin is tuple and Ellipsis not in arguments:
         items = list(map(describe, arguments))
         alike = f"each {items[0]}" if len(set(items)) == 1 else ", ".join(items)
@@ -119,7 +119,7 @@ def _coerce_number(value: int | float) -> float:
         number = math.inf
     if math.isfinite(number):
         return number
-    raise CoercionError("", f"must be a finite number, not {shown(value)}")
+    raise CoercionError("", f"must be a finite number, not {format_value(value)}")
 
 
 def _coerce_any(value: Any, annotation: Any) -> Any:
@@ -171,4 +171,4 @@ def _bounds(annotation: Any) -> list[tuple[str, Any]]:
 
 
 def _error(value: Any, annotation: Any) -> CoercionError:
-    return CoercionError("", f"must be {describe(annotation)}, not {shown(value)}")
+    return CoercionError("", f"must be {describe(annotation)}, not {format_value(value)}")

@@ -18,7 +18,7 @@ from celstack.report.templating import render
 from celstack.report.training_log import History, read_history
 from celstack.runs.comparison import MEANING, compare, flatten
 from celstack.runs.finished import FinishedRun, read_finished
-from celstack.text import one_line, shown
+from celstack.text import describe_error, format_value
 
 UNTOLD = ("published", "description", "seed")
 """Of the recipes, what is said elsewhere on the page."""
@@ -65,7 +65,7 @@ def find_differences(runs: Sequence[FinishedRun]) -> list[Difference]:
     leaves = [flatten({k: v for k, v in run.recipe.items() if k not in UNTOLD}) for run in runs]
     places = list(dict.fromkeys(place for one in leaves for place in one))
     table = [
-        Difference(place, [shown(one[place]) if place in one else "" for one in leaves])
+        Difference(place, [format_value(one[place]) if place in one else "" for one in leaves])
         for place in places
     ]
     return [difference for difference in table if len(set(difference.values)) > 1]
@@ -95,4 +95,4 @@ def _embed(path: Path) -> str:
             return data_uri(picture)
     # Files that are damaged fail in many ways.
     except Exception as error:
-        raise CelstackError(f"{path}: cannot be read: {one_line(error)[:200]}") from error
+        raise CelstackError(f"{path}: cannot be read: {describe_error(error)[:200]}") from error

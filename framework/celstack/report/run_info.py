@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from celstack.report.training_log import History
-from celstack.text import spell_time
+from celstack.text import format_duration
 
 
 class Facts(NamedTuple):
@@ -57,7 +57,7 @@ def _cost(history: History, table: dict[str, Any], cores: Any) -> dict[str, str]
     if isinstance(batch, int):
         cost["images looked at"] = f"{history.steps * batch:,}, {batch} at a time"
     if history.seconds and history.steps:
-        cost["time of training"] = spell_time(history.seconds)
+        cost["time of training"] = format_duration(history.seconds)
         if isinstance(batch, int):
             cost["images a second"] = f"{history.steps * batch / history.seconds:,.0f}"
         cost["time of a step"] = f"{1000 * history.seconds / history.steps:,.0f} ms"

@@ -14,7 +14,7 @@ from celstack.json_checks import has_shape
 from celstack.runs.comparison import MEANING, PUBLISHED, Comparison, compare
 from celstack.runs.finished import read_finished
 from celstack.runs.statistics import Figure
-from celstack.text import one_line
+from celstack.text import describe_error
 
 if TYPE_CHECKING:
     from celstack.interfaces.metric import Metric
@@ -107,7 +107,7 @@ def read_census(folder: Path) -> Census | None:
         if not (sound and len(census.names or census.usage) == len(census.usage)):
             raise ValueError("its parts do not fit together")
     except (OSError, ValueError, TypeError, RecursionError) as error:
-        raise CelstackError(f"{path}: is damaged: {one_line(error)}") from error
+        raise CelstackError(f"{path}: is damaged: {describe_error(error)}") from error
     return census
 
 

@@ -20,7 +20,7 @@ from celstack.report.line_charts import (
 )
 from celstack.runs.sweep.grid import Axis
 from celstack.runs.sweep.results import LOSS, Results, Series, in_order, is_number
-from celstack.text import shown
+from celstack.text import format_value
 
 LEFT = 80.0
 """Room for numbers such as 1.25e-05."""
@@ -98,7 +98,9 @@ def draw_plot(results: Results, axis: Axis, measure: str) -> Plot | None:
         _line(series, colour, where, lambda y: up(scale * y), percent)
         for series, colour in zip(found, colours, strict=True)
     ]
-    across = [Tick(x, shown(one.value)[:14]) for x, one in zip(places, values, strict=True)]
+    across = [
+        Tick(x, format_value(one.value)[:14]) for x, one in zip(places, values, strict=True)
+    ]
     ticks = [Tick(up(value), f"{value:g}") for value in round_numbers(low, high)]
     label = f"{measure} (%)" if percent else measure
     return Plot(label, axis.path, lines, across, ticks, even)
@@ -148,6 +150,6 @@ def _line(
     for index, (value, figure) in enumerate(series.points):
         x, spread = where[repr(value.value)], figure.deviation or 0.0
         low, high = up(figure.mean - spread), up(figure.mean + spread)
-        title = f"{value.path} = {shown(value.value)}: {figure.spell(percent)}"
+        title = f"{value.path} = {format_value(value.value)}: {figure.spell(percent)}"
         spots.append(Spot(x, up(figure.mean), low, high, title, index == series.elbow))
     return Line(series.name, colour, path([(spot.x, spot.y) for spot in spots]), spots)

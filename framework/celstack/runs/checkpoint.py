@@ -19,7 +19,7 @@ from celstack.keypath import join
 from celstack.model.decomposer import Decomposer
 from celstack.runs.checkpoint_upgrade import upgrade_moments, upgrade_weights
 from celstack.runs.checkpoint_validation import fitted_moments, misfit, odd_weight
-from celstack.text import one_line, printable, shown
+from celstack.text import describe_error, format_value, printable
 
 KEYS = {
     "version": str,
@@ -93,7 +93,7 @@ def unpack(
         usage.copy_(state["usage"])
         _set_random_state(state["random"], next(decomposer.parameters()).device)
     except (ValueError, RuntimeError, LookupError, TypeError) as error:
-        reason = one_line(error)[:200]
+        reason = describe_error(error)[:200]
         raise CelstackError(
             f"{folder}: checkpoint.pt does not fit the recipe: {reason}"
         ) from error
@@ -121,7 +121,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         raise CelstackError(f"{path}: holds something else than weights") from error
     # Files that are cut off or changed fail in many ways.
     except Exception as error:
-        raise CelstackError(f"{path}: is damaged: {one_line(error)[:200]}") from error
+        raise CelstackError(f"{path}: is damaged: {describe_error(error)[:200]}") from error
     here = version("celstack")
     held = state if isinstance(state, dict) else {}
     missing = _lacking(held, KEYS)
@@ -167,7 +167,7 @@ def load_weights(decomposer: Decomposer, weights: dict[str, Tensor], folder: Pat
         weights = upgrade_weights(decomposer, weights)
     # Parts of other packages read what may be damaged, and fail in any way.
     except Exception as error:
-        reason = one_line(error)[:200]
+        reason = describe_error(error)[:200]
         raise CelstackError(
             f"{folder}: checkpoint.pt does not fit the recipe: {reason}"
         ) from error
@@ -197,7 +197,7 @@ def _differences(before: Any, now: Any, place: str = "") -> Iterator[str]:
         for index, pair in enumerate(zip(before, now, strict=True)):
             yield from _differences(*pair, join(place, index))
     else:
-        was, is_now = ("nothing" if x is None else shown(x) for x in (before, now))
+        was, is_now = ("nothing" if x is None else format_value(x) for x in (before, now))
         yield f"{place} was {was} and is {is_now}"
 
 

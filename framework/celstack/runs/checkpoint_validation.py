@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from celstack.text import shown
+from celstack.text import format_value
 
 MOMENTS = {"step", "exp_avg", "exp_avg_sq"}
 """What Adam knows of each parameter: how often it was moved, and two tensors of its shape."""
@@ -20,7 +20,7 @@ MOMENTS = {"step", "exp_avg", "exp_avg_sq"}
 def misfit(value: Any, like: Tensor) -> str:
     """Say what a value is instead of a tensor of this shape and type; nothing if it fits."""
     if not isinstance(value, Tensor):
-        return f"{shown(value)}, not a tensor"
+        return f"{format_value(value)}, not a tensor"
     if value.layout != torch.strided or value.is_meta or value.is_quantized:
         return "a tensor without plain numbers"
     if value.shape != like.shape:
@@ -53,7 +53,7 @@ def fitted_moments(
     weights = [weight for group in optimizer.param_groups for weight in group["params"]]
     for number, known in moments.items():
         if type(number) is not int or not 0 <= number < len(weights):
-            raise ValueError(f"its optimiser knows a parameter {shown(number)}")
+            raise ValueError(f"its optimiser knows a parameter {format_value(number)}")
         if not isinstance(known, dict) or known.keys() != MOMENTS:
             raise ValueError(f"its optimiser does not know all of parameter {number}")
         for name, value in known.items():
@@ -69,4 +69,4 @@ def _about(group: Any) -> Any:
 
 def _called(name: Any) -> str:
     plain = isinstance(name, str) and name.isprintable() and len(name) < 100
-    return str(name) if plain else shown(name)
+    return str(name) if plain else format_value(name)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from celstack.recipe.merge import Table
 from celstack.runs.finished import FinishedRun
 from celstack.runs.statistics import OUTLIER_RULE, Figure, find_outliers, summarise
-from celstack.text import shown
+from celstack.text import format_value
 
 UNIMPORTANT = ("seed", "description", "observers", "published")
 """Runs that differ in these alone are runs of the same experiment."""
@@ -122,7 +122,7 @@ def _what_differs(table: Table, namesakes: Sequence[Table]) -> str:
     keys = sorted({key for other in flat for key in other})
     odd = [key for key in keys if len({repr(other.get(key)) for other in flat}) > 1]
     own = flatten(table)
-    said = [f"{key} = {shown(own[key])}" if key in own else f"no {key}" for key in odd]
+    said = [f"{key} = {format_value(own[key])}" if key in own else f"no {key}" for key in odd]
     return f" ({', '.join(said)})" if said else ""
 
 

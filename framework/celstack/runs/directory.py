@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from celstack.errors import CelstackError
 from celstack.evaluation.score_metadata import image_scores, judged_on, percentages
-from celstack.files import to_json, write_whole
+from celstack.files import to_json, write_atomic
 from celstack.runs.finished import read_resolved
 from celstack.system import environment
 
@@ -126,7 +126,7 @@ class RunDirectory:
         # In memory first: torch's own writer does not tell what a disk complains of.
         content = io.BytesIO()
         torch.save({**state, "log": size}, content)
-        write_whole(self.folder / "checkpoint.pt", content.getbuffer())
+        write_atomic(self.folder / "checkpoint.pt", content.getbuffer())
 
     def save_census(
         self, census: Census, assembly: Assembly, scores: Mapping[str, float]
@@ -185,7 +185,7 @@ class RunDirectory:
             suffix = f"-{number}" if number > 1 else ""
             path = folder / f"{settings['split']}{suffix}.json"
             if not path.exists() or _settings_in(path) == settings:
-                write_whole(path, to_json({"settings": settings, **results}))
+                write_atomic(path, to_json({"settings": settings, **results}))
                 return path
             number += 1
 
@@ -196,7 +196,7 @@ class RunDirectory:
             self._log = None
 
     def _write(self, name: str, text: str) -> None:
-        write_whole(self.folder / name, text)
+        write_atomic(self.folder / name, text)
 
 
 def now() -> str:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from celstack.errors import CelstackError
 from celstack.recipe.assembly import Assembly
-from celstack.text import one_line
+from celstack.text import describe_error
 
 SHARES = {"best": 8, "worst": 8, "random": 16}
 """How many examples there are of each kind."""
@@ -78,7 +78,7 @@ def read_stored(path: Path, image_shape: tuple[int, int, int]) -> Float[Tensor, 
             pixels = np.array(picture.convert("L" if image_shape[0] == 1 else "RGB"))
     # Files that are damaged fail in many ways.
     except Exception as error:
-        raise CelstackError(f"{path}: cannot be read: {one_line(error)[:200]}") from error
+        raise CelstackError(f"{path}: cannot be read: {describe_error(error)[:200]}") from error
     image = torch.from_numpy(pixels).view(*pixels.shape[:2], -1).permute(2, 0, 1)
     if image.shape != image_shape:
         height, width = image_shape[1:]
@@ -111,5 +111,7 @@ def find_examples(folder: Path, assembly: Assembly, most: int = 32) -> Examples:
         numbers = [n * total // count for n in range(count)]
         images = assembly.dataset.read(split, numbers).images
     except OSError as error:
-        raise CelstackError(f"{assembly.dataset.name}: no images: {one_line(error)}") from error
+        raise CelstackError(
+            f"{assembly.dataset.name}: no images: {describe_error(error)}"
+        ) from error
     return Examples([Example("random", number) for number in numbers], images)

@@ -17,7 +17,7 @@ from celstack.recipe.resolve import resolve, signature_of
 from celstack.registry.catalog import Catalog
 from celstack.runs.checkpoint import load_weights, read_checkpoint
 from celstack.runs.finished import check_run
-from celstack.system import keep_memory
+from celstack.system import tune_allocator
 
 SAMPLES = 100
 """How many images of noise a model is made from, before it gets its weights."""
@@ -40,7 +40,7 @@ def open_run(
 
     ``data`` is another root for the dataset, which is not read here.
     """
-    keep_memory()
+    tune_allocator()
     folder = Path(folder)
     check_run(folder)
     state = read_checkpoint(folder / "checkpoint.pt")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from celstack.errors import CelstackError
-from celstack.files import to_json, write_whole
+from celstack.files import to_json, write_atomic
 from celstack.runs.comparison import as_markdown, compare
 from celstack.runs.directory import now
 from celstack.runs.finished import FinishedRun
@@ -42,9 +42,9 @@ def save_summary(runs: Sequence[FinishedRun], failures: dict[int, str]) -> Path:
     while (above / f"{stem}{ENDINGS[0]}").exists():
         number += 1
         stem = f"{moment}-{number}"
-    write_whole(above / f"{stem}{ENDINGS[0]}", to_json(summary(runs, failures)))
+    write_atomic(above / f"{stem}{ENDINGS[0]}", to_json(summary(runs, failures)))
     table = above / f"{stem}{ENDINGS[1]}"
-    write_whole(table, as_markdown(compare(runs, each=True)))
+    write_atomic(table, as_markdown(compare(runs, each=True)))
     return table
 
 

@@ -11,7 +11,7 @@ from pluggy import PluginValidationError
 from celstack.errors import CelstackError
 from celstack.interfaces.observer import Observer
 from celstack.registry.manager import new_plugin_manager
-from celstack.text import one_line
+from celstack.text import describe_error
 
 
 class Audience:
@@ -36,5 +36,7 @@ class Audience:
             except Exception as error:
                 self._manager.unregister(heard.plugin)
                 name = type(heard.plugin).__name__
-                text = f"observer {name} failed in {hook} and was dropped: {one_line(error)}"
+                text = (
+                    f"observer {name} failed in {hook} and was dropped: {describe_error(error)}"
+                )
                 print(f"celstack: warning: {text}", file=sys.stderr)  # noqa: T201

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from celstack.errors import MishapError
-from celstack.text import one_line, spell_os_error
+from celstack.text import describe_error, describe_os_error
 
 if TYPE_CHECKING:
     from celstack.recipe.assembly import Assembly
@@ -28,7 +28,7 @@ def as_mishap(error: BaseException, assembly: Assembly) -> MishapError | None:
             f"memory, fewer than training.workers = {assembly.training.workers} need less"
         )
     if isinstance(error, OSError):
-        return MishapError(spell_os_error(error))
+        return MishapError(describe_os_error(error))
     return error if isinstance(error, MishapError) else None
 
 
@@ -42,5 +42,7 @@ def _less_memory(assembly: Assembly) -> str:
 
 def _short(error: BaseException) -> str:
     """Return the first sentence of what torch says, without where in its sources it was."""
-    text = re.sub(r"^\w+: \[enforce fail at [^\]]*\] (\. |err == 0\. )?", "", one_line(error))
+    text = re.sub(
+        r"^\w+: \[enforce fail at [^\]]*\] (\. |err == 0\. )?", "", describe_error(error)
+    )
     return re.split(r"\. |\.$", text)[0][:200]

@@ -18,8 +18,8 @@ from celstack.recipe.consistency import require_consistent
 from celstack.recipe.schedule import schedule
 from celstack.runs.directory import RunDirectory
 from celstack.runs.findings import Finding
-from celstack.system import keep_memory
-from celstack.text import one_line
+from celstack.system import tune_allocator
+from celstack.text import describe_error
 from celstack.training.callbacks import Audience
 from celstack.training.distributed.engine import Engine
 from celstack.training.distributed.setup import join
@@ -84,7 +84,7 @@ def _directory(
 def _run(
     assembly: Assembly, directory: RunDirectory | None, engine: Engine, resume: bool
 ) -> Trained:
-    keep_memory()
+    tune_allocator()
     decomposer = engine.fit(start(assembly)).train()
     health = HealthCheck(decomposer)
     optimizer = build_optimizer(decomposer, assembly.training)
@@ -131,7 +131,7 @@ def _learn_and_judge(
     except BaseException as error:
         keeper.save_if_sound()
         asked = isinstance(error, KeyboardInterrupt)
-        reason = (str(error) or "interrupted") if asked else one_line(error)
+        reason = (str(error) or "interrupted") if asked else describe_error(error)
         audience.tell("celstack_run_stopped", step=keeper.step, reason=reason)
         raise
     return scores

@@ -20,7 +20,7 @@ import attrs
 import numpy as np
 
 from celstack import CelstackError
-from celstack.text import one_line
+from celstack.text import describe_error
 from celstack_kit.clevr import renderer
 from celstack_kit.clevr.layout import arrangements
 from celstack_kit.dataset_support.cache_writer import Pixels
@@ -115,7 +115,7 @@ def _wait(path: Path, folder: Path, crew: Sequence["subprocess.Popen[str]"]) -> 
             return [kept[name] for name in Labelled._fields]
     except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
         text = "damaged; delete it, and it is rendered again"
-        raise CelstackError(f"{path}: {text} ({one_line(error)})") from error
+        raise CelstackError(f"{path}: {text} ({describe_error(error)})") from error
 
 
 def _file(folder: Path, start: int, stop: int) -> Path:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celstack.progress import WorkProgress
-from celstack.text import one_line
+from celstack.text import describe_error
 
 ARRAYS = ("images", "instances", "classes")
 Pixels = NDArray[np.uint8]
@@ -71,7 +71,7 @@ def writing() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise UnwritableError(one_line(error)) from error
+        raise UnwritableError(describe_error(error)) from error
 
 
 def _write_header(file: BinaryIO, shape: tuple[int, ...]) -> None:

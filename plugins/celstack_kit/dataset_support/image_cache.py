@@ -12,9 +12,9 @@ import torch
 from filelock import FileLock, Timeout
 
 from celstack import Batch, CelstackError
-from celstack.data.paths import cache
+from celstack.data.paths import cache_dir
 from celstack.progress import QUIET_SECONDS, WorkProgress
-from celstack.text import one_line
+from celstack.text import describe_error
 from celstack_kit.dataset_support.cache_writer import (
     ARRAYS,
     Pixels,
@@ -47,7 +47,7 @@ class Stored:
         # A damaged header fails in as many ways as Python has of not being Python.
         except Exception as error:
             text = "damaged; delete this folder, and it is made again"
-            raise CelstackError(f"{folder}: {text} ({one_line(error)})") from error
+            raise CelstackError(f"{folder}: {text} ({describe_error(error)})") from error
         opened = cls(images, instances, classes)
         if {len(labels) for labels in (instances, classes)} != {len(images)} or not len(images):
             raise CelstackError(f"{folder}: damaged; its files do not fit each other")
@@ -92,7 +92,7 @@ def stored(
     """
     written = json.dumps({**facts, "format": FORMAT}, sort_keys=True)
     digest = hashlib.sha256(written.encode()).hexdigest()[:16]
-    folder = cache() / "generated" / f"{name}-{digest}"
+    folder = cache_dir() / "generated" / f"{name}-{digest}"
     if (found := _look(folder)) is not None:
         return found
     try:

@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw
 from scipy.ndimage import gaussian_filter
 
 from celstack import CelstackError, hookimpl
-from celstack.text import shown
+from celstack.text import format_value
 from celstack_kit.dataset_support.cache_writer import Writer
 from celstack_kit.dataset_support.collage import Collage, Cutout, add_collages
 from celstack_kit.dataset_support.generated import Generated
@@ -75,7 +75,7 @@ class Coins(Generated):
         self.least, self.most = (objects, objects) if isinstance(objects, int) else objects
         if not 1 <= self.least <= self.most <= MOST:
             text = f"must be 1 to {MOST}, or the least and the most of these"
-            raise CelstackError(f"objects: {text}, not {shown(objects)}")
+            raise CelstackError(f"objects: {text}, not {format_value(objects)}")
         self.side, self.variation, self.seed = side, variation, seed
         self.class_names = tuple(KINDS)[:kinds]
         self.most_objects = self.most

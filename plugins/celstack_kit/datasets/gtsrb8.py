@@ -12,7 +12,7 @@ from PIL import Image
 from torch import Tensor
 
 from celstack import Batch, CelstackError, Dataset, Source, hookimpl
-from celstack.data.paths import find
+from celstack.data.paths import require_file
 from celstack_kit.formats.archive import Archive
 from celstack_kit.formats.images import as_tensor, decode
 from celstack_kit.formats.read_errors import LOG, sound
@@ -88,7 +88,9 @@ class Gtsrb8(Dataset):
     # Tensors, because torch lends them to worker processes without a copy.
     @cached_property
     def _all(self) -> tuple[Tensor, Tensor]:
-        with Archive(find(self.name, self.root, self.files, self.remedy), FOLDER) as archive:
+        with Archive(
+            require_file(self.name, self.root, self.files, self.remedy), FOLDER
+        ) as archive:
             listed = {number: _listed(archive, number) for number in CLASSES}
             _compare({number: len(names) for number, names in listed.items()})
             names = [name for of_class in listed.values() for name in of_class]

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from celstack import Batch, CelstackError, Dataset, Source, hookimpl
-from celstack.data.paths import find, look
+from celstack.data.paths import find_file, require_file
 from celstack_kit.formats.matlab import read_arrays
 from celstack_kit.formats.read_errors import LOG, naming
 
@@ -87,7 +87,7 @@ class Svhn(Dataset):
         wanted = [name for name in SPLITS[split] if name in self._there]
         if not wanted:
             files = [_file(name) for name in SPLITS[split]]
-            find(self.name, self.root, files, self.remedy)
+            require_file(self.name, self.root, files, self.remedy)
         for name in wanted:
             if name not in self._loaded:
                 self._loaded[name] = _load(self._there[name], OFFICIAL[name])
@@ -97,7 +97,7 @@ class Svhn(Dataset):
     def _there(self) -> dict[str, Path]:
         """Look for each file on its own; they need not be in one place."""
         names = [name for name in OFFICIAL if self.extra or name != "extra"]
-        found = {name: look(self.root, [_file(name)]) for name in names}
+        found = {name: find_file(self.root, [_file(name)]) for name in names}
         there = {name: path for name, path in found.items() if path is not None}
         missing = [_file(name) for name in names if name not in there]
         if there and missing:

@@ -10,7 +10,7 @@ from annotated_types import Ge, Interval
 from numpy.typing import NDArray
 
 from celstack import CelstackError, Source, hookimpl
-from celstack.text import shown
+from celstack.text import format_value
 from celstack_kit.dataset_support.cache_writer import Writer
 from celstack_kit.dataset_support.labelled_image import Labelled
 from celstack_kit.dataset_support.multi_object import BUCKET, HOMEPAGE, Scenes
@@ -85,7 +85,7 @@ class Tetrominoes(Scenes):
         super().__init__(source, root, count, test_count, skip_broken)
         unknown = sorted(set(pieces) - set(PIECES))
         if unknown or not pieces:
-            raise CelstackError(f"pieces: must be some of {ALL}, not {shown(pieces)}")
+            raise CelstackError(f"pieces: must be some of {ALL}, not {format_value(pieces)}")
         # Pieces that fill more than a third of the canvas may never find a place, and all
         # of many pieces hardly ever find theirs at once: here one try in a hundred does.
         if 75 * per_image * max(4, per_image) > side**2 and not overlap:

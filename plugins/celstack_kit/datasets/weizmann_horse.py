@@ -13,7 +13,7 @@ from PIL import Image
 from torch import Tensor
 
 from celstack import Batch, CelstackError, Dataset, hookimpl
-from celstack.data.paths import find
+from celstack.data.paths import require_file
 from celstack_kit.formats.archive import Archive
 from celstack_kit.formats.images import as_tensor, decode
 from celstack_kit.formats.read_errors import LOG, sound
@@ -72,7 +72,9 @@ class WeizmannHorse(Dataset):
     # Tensors, because torch lends them to worker processes without a copy.
     @cached_property
     def _all(self) -> tuple[Tensor, Tensor]:
-        with Archive(find(self.name, self.root, self.files, self.remedy), FOLDER) as archive:
+        with Archive(
+            require_file(self.name, self.root, self.files, self.remedy), FOLDER
+        ) as archive:
 
             def load(name: str) -> tuple[Tensor, Tensor]:
                 return self._image(archive, name), self._horse(archive, name)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from celstack import CelstackError
-from celstack.text import one_line
+from celstack.text import describe_error
 
 Loaded = TypeVar("Loaded")
 LOG = logging.getLogger("celstack")
@@ -23,7 +23,9 @@ def naming(file: object) -> Iterator[None]:
         raise CelstackError(f"{file}: damaged or unreadable (it is not there)") from error
     # Readers of other people's formats fail in too many ways to list.
     except Exception as error:
-        raise CelstackError(f"{file}: damaged or unreadable ({one_line(error)})") from error
+        raise CelstackError(
+            f"{file}: damaged or unreadable ({describe_error(error)})"
+        ) from error
 
 
 def sound(

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from celstack import CelstackError
-from celstack.text import one_line
+from celstack.text import describe_error
 from celstack_kit.formats.crc32c import crc32c
 from celstack_kit.formats.read_errors import naming
 
@@ -68,7 +68,7 @@ def _records(path: Path, stream: io.BufferedReader) -> Iterator[bytes | Celstack
                 return
             data, tail = stream.read(length), stream.read(TAIL.size)
         except (OSError, EOFError, zlib.error) as error:
-            yield CelstackError(f"{name}: damaged or unreadable ({one_line(error)})")
+            yield CelstackError(f"{name}: damaged or unreadable ({describe_error(error)})")
             return
         if len(tail) < TAIL.size:
             yield CelstackError(f"{name}: the file ends in the middle of it")

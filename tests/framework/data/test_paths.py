@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from celstack import Dataset, Source
-from celstack.data.paths import cache, find, look, places
+from celstack.data.paths import cache_dir, data_dirs, find_file, require_file
 from celstack.errors import CelstackError
 
 
@@ -24,29 +24,29 @@ def put(path):
 
 def test_the_folder_of_the_environment_comes_before_the_cache(home):
     in_cache = put(home / "cache/celstack/x.mat")
-    assert find("x", None, ["x.mat"]) == in_cache
+    assert require_file("x", None, ["x.mat"]) == in_cache
 
     in_data = put(home / "data/x.mat")
-    assert find("x", None, ["x.mat"]) == in_data
+    assert require_file("x", None, ["x.mat"]) == in_data
 
 
 def test_where_a_root_is_named_nothing_else_is_looked_at(home):
     put(home / "data/x.mat")
 
-    assert look(home / "mine", ["x.mat"]) is None
-    assert places(Path("~/mine")) == [Path("~/mine").expanduser()]
+    assert find_file(home / "mine", ["x.mat"]) is None
+    assert data_dirs(Path("~/mine")) == [Path("~/mine").expanduser()]
 
 
 def test_of_several_names_the_first_counts(home):
     put(home / "data/unpacked/x")
     packed = put(home / "data/x.zip")
 
-    assert find("x", None, ["x.zip", "unpacked"]) == packed
+    assert require_file("x", None, ["x.zip", "unpacked"]) == packed
 
 
 def test_what_is_missing_is_said_with_all_places_tried(home):
     with pytest.raises(CelstackError) as missing:
-        find("signs", None, ["x.zip", "unpacked"])
+        require_file("signs", None, ["x.zip", "unpacked"])
 
     tried = f"no x.zip or unpacked in {home / 'data'}, {home / 'cache' / 'celstack'}"
     help_ = "set root or CELSTACK_DATA to the folder that holds it"
@@ -55,7 +55,7 @@ def test_what_is_missing_is_said_with_all_places_tried(home):
 
 def test_the_error_says_how_to_come_by_what_is_missing(home):
     with pytest.raises(CelstackError) as missing:
-        find("signs", home / "mine", ["x.zip"], "'celstack data get signs' fetches it")
+        require_file("signs", home / "mine", ["x.zip"], "'celstack data get signs' fetches it")
 
     help_ = "'celstack data get signs' fetches it; root names the folder that holds it"
     assert str(missing.value) == f"signs: no x.zip in {home / 'mine'}; {help_}"
@@ -75,9 +75,9 @@ def test_a_folder_that_may_not_be_read_is_said(home, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, _: Path(path) != locked)
 
     with pytest.raises(CelstackError) as missing:
-        find("signs", None, ["x.zip"])
+        require_file("signs", None, ["x.zip"])
 
-    tried = f"{locked} (which may not be read), {home / 'cache' / 'celstack'}"
+    tried = f"{locked} (permission denied), {home / 'cache' / 'celstack'}"
     assert str(missing.value).startswith(f"signs: no x.zip in {tried}; ")
 
 
@@ -86,8 +86,8 @@ def test_the_home_of_nobody_is_said(monkeypatch):
 
     for root, named in [(None, "CELSTACK_DATA: "), (Path("~nobody-of-that-name/data"), "")]:
         with pytest.raises(CelstackError) as refused:
-            places(root)
-        text = "~nobody-of-that-name/data: nobody here has a home of that name"
+            data_dirs(root)
+        text = "~nobody-of-that-name/data: unknown user in the path"
         assert str(refused.value) == named + text
 
 
@@ -135,4 +135,4 @@ def test_the_cache_is_where_the_system_has_its_caches(monkeypatch, tmp_path):
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
 
-    assert cache() == tmp_path / ".cache" / "celstack"
+    assert cache_dir() == tmp_path / ".cache" / "celstack"

@@ -147,8 +147,8 @@ def changed(table, path, value):
         (["format"], "psd", 'is not a scene: it does not say "format": "celstack scene"'),
         (["version"], 2, "version: must be 1, not 2"),
         (["version"], True, "version: must be 1, not true"),
-        (["colour"], 1, "there is no 'colour'"),
-        (["layer"], 1, "there is no 'layer'; did you mean 'layers'?"),
+        (["colour"], 1, "unknown key 'colour'"),
+        (["layer"], 1, "unknown key 'layer'; did you mean 'layers'?"),
         (
             ["sprites"],
             7,
@@ -167,7 +167,7 @@ def changed(table, path, value):
         (
             ["layers", 0, "layer_params", "positon"],
             [],
-            "layers[0].layer_params: there is no 'positon'; did you mean 'position'?",
+            "layers[0].layer_params: unknown key 'positon'; did you mean 'position'?",
         ),
         (
             ["layers", 0, "layer_params", "position"],
@@ -213,10 +213,10 @@ def test_a_missing_key_is_named(table, model, key):
         ("", "is not JSON: Expecting value"),
         ("{", "is not JSON: "),
         ("[1]", "is not a scene"),
-        ('{"a": NaN}', "NaN is not a number that JSON has"),
+        ('{"a": NaN}', "NaN is not a number in JSON"),
         ('{"a": -Infinity}', "-Infinity is not a number"),
-        ('{"a": 1, "a": 2}', "'a' is there twice"),
-        ("[" * 100_000, "is not JSON that can be read: it is nested too deeply"),
+        ('{"a": 1, "a": 2}', "duplicate key 'a'"),
+        ("[" * 100_000, "cannot be read as JSON: nested too deeply"),
         ("1" * 5000, "is not JSON: "),
     ],
 )

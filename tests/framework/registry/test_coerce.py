@@ -70,7 +70,7 @@ def test_what_fits_comes_back_as_the_annotated_type(value, annotation, fitted):
         pytest.param(
             16**5000,
             float,
-            "must be a finite number, not something too large to show",
+            "must be a finite number, not a value too large to show",
             id="5000 digits",
         ),
         ([2], Pair, "must be a list of 2, each an integer of at least 1, not [2]"),

@@ -29,12 +29,12 @@ def main(arguments: argparse.Namespace) -> None:
         read_finished(folder)
 
     from celstack.cli.output import say
-    from celstack.files import write_whole
+    from celstack.files import write_atomic
     from celstack.report.compare_page import make_comparison
 
     page = make_comparison(list(folders.values()))
     try:
-        write_whole(Path(arguments.out), page)
+        write_atomic(Path(arguments.out), page)
     except OSError as error:
         raise CelstackError(f"--out {arguments.out}: {error.strerror}") from error
     count = "1 run" if len(folders) == 1 else f"{len(folders)} runs side by side"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from celstack.errors import CelstackError
-from celstack.text import did_you_mean, one_line, shown
+from celstack.text import describe_error, did_you_mean, format_value
 
 if TYPE_CHECKING:
     from celstack.interfaces.dataset import Dataset, Source
@@ -43,11 +43,11 @@ def main(arguments: argparse.Namespace) -> None:
 def list_all() -> None:
     """Say of each dataset what it has; one that is broken costs only itself."""
     from celstack.cli.output import say
-    from celstack.data.paths import spell_places
+    from celstack.data.paths import describe_data_dirs
     from celstack.registry.catalog import Catalog
 
     catalog = Catalog()
-    looked = spell_places(None)
+    looked = describe_data_dirs(None)
     for plugin in catalog.plugins:
         if plugin.kind == "dataset":
             say(f"{plugin.name} ({plugin.owner})")
@@ -64,17 +64,17 @@ def _described(catalog: Catalog, plugin: Plugin) -> list[tuple[str, str]]:
     except CelstackError as error:
         return [("broken", str(error).removeprefix(f"broken plugin: {plugin.title}: "))]
     except Exception as error:  # attributes of a stranger's class can be anything
-        return [("broken", one_line(error))]
+        return [("broken", describe_error(error))]
 
 
 def _lines(name: str, dataset: type[Dataset]) -> list[tuple[str, str]]:
-    from celstack.data.paths import look
+    from celstack.data.paths import find_file
 
     known = dict.fromkeys([*dataset.files, *(source.file for source in dataset.sources)])
-    found = [path for file in known if (path := look(None, [file])) is not None]
+    found = [path for file in known if (path := find_file(None, [file])) is not None]
     lines = [("there", _with_size(path)) for path in found]
     for source in dataset.sources:
-        if look(None, [source.file]) is None:
+        if find_file(None, [source.file]) is None:
             text = f"{source.file}, {_size(source)}; licence: {source.licence}"
             lines.append(("to fetch", f"{text}; celstack data get {name}"))
     if dataset.elsewhere and not found:
@@ -100,7 +100,7 @@ def get(name: str, to: str | None, files: list[str], unpack: bool) -> None:
     """Say whose the files are and on what terms; then fetch what is not there yet."""
     from celstack.cli.output import say
     from celstack.data.download.archives import is_archive
-    from celstack.data.paths import places
+    from celstack.data.paths import data_dirs
     from celstack.progress import TransferProgress
     from celstack.registry.catalog import Catalog
 
@@ -114,7 +114,7 @@ def get(name: str, to: str | None, files: list[str], unpack: bool) -> None:
         if citation:
             say(f"please cite: {citation}")
     root = None if to is None else Path(to)
-    folder = places(root)[0]
+    folder = data_dirs(root)[0]
     with TransferProgress(say) as progress:
         for source in sources:
             path = _get_one(source, root, folder, progress)
@@ -130,7 +130,9 @@ def _chosen(name: str, dataset: type[Dataset], files: list[str]) -> list[Source]
         raise CelstackError(f"'{name}' has no files that can be fetched; {text}")
     for file in files:
         if file not in known:
-            text = f"'{name}' has no file {shown(file)} to fetch{did_you_mean(file, known)}"
+            text = (
+                f"'{name}' has no file {format_value(file)} to fetch{did_you_mean(file, known)}"
+            )
             raise CelstackError(f"--file: {text} (known: {', '.join(known)})")
     return [known[file] for file in dict.fromkeys(files or known)]
 
@@ -140,10 +142,10 @@ def _get_one(
 ) -> Path:
     from celstack.data.download.checksums import compare
     from celstack.data.download.fetch import fetch
-    from celstack.data.paths import look
+    from celstack.data.paths import find_file
 
     report = progress.start(source.file)
-    found = look(root, [source.file])
+    found = find_file(root, [source.file])
     if found is None:
         progress.finish(f"{source.file}: {_size(source)} from {source.url}")
         found = folder / source.file

@@ -29,16 +29,16 @@ def main(arguments: argparse.Namespace) -> None:
     from celstack.cli.output import say
     from celstack.evaluation.visualize import to_picture
     from celstack.export.scene_json import read_scene
-    from celstack.files import deliver, drafted
+    from celstack.files import commit, staging_dir
     from celstack.runs.open import open_run
 
     decomposer = open_run(folder).decomposer
     scenes = {path: read_scene(path, decomposer) for path in pictures}
     for path, picture in pictures.items():
-        with drafted(picture.parent) as draft, torch.no_grad():
+        with staging_dir(picture.parent) as draft, torch.no_grad():
             image = decomposer.render(scenes[path]).image[0]
             to_picture(image).save(draft / picture.name, "png")
-            deliver(draft, picture.parent)
+            commit(draft, picture.parent)
         say(str(picture))
 
 

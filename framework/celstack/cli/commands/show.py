@@ -14,7 +14,7 @@ from celstack.registry.coerce import describe
 from celstack.registry.kinds import KINDS
 from celstack.registry.signature import REQUIRED
 from celstack.runs.findings import MEANINGS
-from celstack.text import did_you_mean, shown
+from celstack.text import did_you_mean, format_value
 
 HEALTH = "health"
 
@@ -61,7 +61,7 @@ def _explain_findings(kind: str | None) -> None:
     if kind is not None and kind not in MEANINGS:
         known = ", ".join(MEANINGS)
         hint = did_you_mean(kind, MEANINGS)
-        raise CelstackError(f"no finding is called {shown(kind)}{hint} (known: {known})")
+        raise CelstackError(f"no finding is called {format_value(kind)}{hint} (known: {known})")
     for name in [kind] if kind else MEANINGS:
         say(f"{name}\n{fill(MEANINGS[name], initial_indent='  ', subsequent_indent='  ')}\n")
 
@@ -71,4 +71,4 @@ def _default(default: Any) -> str:
         return "required"
     if default is None:
         return "optional"
-    return f"default {shown(list(default) if isinstance(default, tuple) else default)}"
+    return f"default {format_value(list(default) if isinstance(default, tuple) else default)}"

@@ -30,16 +30,16 @@ def main(arguments: argparse.Namespace) -> None:
     check_run(folder)
 
     from celstack.cli.output import say
-    from celstack.files import deliver, drafted
+    from celstack.files import commit, staging_dir
     from celstack.runs.open import open_run
 
     real = folder.resolve()
     out = Path(arguments.out or f"sprites-{real.parent.name}-{real.name}")
     pictures = draw(open_run(folder).decomposer)
-    with drafted(out) as draft:
+    with staging_dir(out) as draft:
         for name, picture in pictures.items():
             picture.save(draft / name)
-        deliver(draft, out)
+        commit(draft, out)
     say(f"{len(pictures) - 1} pictures are in {out}; {out / 'sheet.png'} shows all of them")
 
 

@@ -101,7 +101,7 @@ def _sum_up(results: Results, folder: Path, quiet: bool) -> None:
     """Print the table and save it, for people, for programs and as a page with plots."""
     from celstack.cli.commands.table import show
     from celstack.cli.output import complain, say
-    from celstack.files import to_json, write_whole
+    from celstack.files import to_json, write_atomic
     from celstack.report.sweep_page import make_sweep_page
     from celstack.runs.comparison import as_markdown
 
@@ -109,9 +109,9 @@ def _sum_up(results: Results, folder: Path, quiet: bool) -> None:
     if not quiet:
         show(table)
     try:
-        write_whole(folder / "sweep.json", to_json(results.as_table()))
-        write_whole(folder / "sweep.md", as_markdown(table))
-        write_whole(folder / "sweep.html", make_sweep_page(results))
+        write_atomic(folder / "sweep.json", to_json(results.as_table()))
+        write_atomic(folder / "sweep.md", as_markdown(table))
+        write_atomic(folder / "sweep.html", make_sweep_page(results))
     except OSError as error:
         complain(f"warning: the summary cannot be written: {error.strerror}", 1)
         return

@@ -23,7 +23,7 @@ def main(arguments: argparse.Namespace) -> None:
     """Read the runs and print a table: Markdown, unless a person is looking at a terminal."""
     from celstack.cli.output import say
     from celstack.errors import CelstackError
-    from celstack.files import write_whole
+    from celstack.files import write_atomic
     from celstack.runs.comparison import as_markdown, compare
     from celstack.runs.finished import read_finished
     from celstack.runs.seeds import ENDINGS
@@ -39,7 +39,7 @@ def main(arguments: argparse.Namespace) -> None:
         show(comparisons)
         return
     try:
-        write_whole(Path(arguments.out), as_markdown(comparisons))
+        write_atomic(Path(arguments.out), as_markdown(comparisons))
     except OSError as error:
         raise CelstackError(f"--out {arguments.out}: {error.strerror}") from error
     say(f"wrote {arguments.out}")

@@ -34,7 +34,7 @@ def main(arguments: argparse.Namespace) -> None:
     from celstack.cli.output import say
     from celstack.export.decompose import read_images
     from celstack.export.edit_figure import draw, fullest, vary
-    from celstack.files import deliver, drafted
+    from celstack.files import commit, staging_dir
     from celstack.runs.examples import find_examples
     from celstack.runs.open import open_run
 
@@ -51,9 +51,9 @@ def main(arguments: argparse.Namespace) -> None:
     chosen = fullest(run.decomposer, scenes)
     scene = scenes[chosen : chosen + 1]
     rows = vary(run.decomposer, scene)
-    with drafted(out.parent) as draft:
+    with staging_dir(out.parent) as draft:
         draw(run.decomposer, images[chosen], scene, rows).save(draft / out.name)
-        deliver(draft, out.parent)
+        commit(draft, out.parent)
     for row in rows:
         if row.obstacle:
             say(f"no {row.title}: this run cannot do it, for {row.obstacle}")

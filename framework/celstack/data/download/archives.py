@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from celstack.data.download.checksums import CHUNK, Report
 from celstack.errors import CelstackError
-from celstack.text import one_line
+from celstack.text import describe_error
 
 ENDINGS = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 MOST_FILES = 2_000_000
@@ -75,9 +75,9 @@ def _reading(archive: Path) -> Iterator[None]:
         if error.errno is not None:
             raise
         # Readers of compressed streams call damage an OSError, too, but without a number.
-        raise CelstackError(f"{archive}: damaged ({one_line(error)})") from error
+        raise CelstackError(f"{archive}: damaged ({describe_error(error)})") from error
     except Exception as error:
-        raise CelstackError(f"{archive}: damaged ({one_line(error)})") from error
+        raise CelstackError(f"{archive}: damaged ({describe_error(error)})") from error
 
 
 @contextmanager

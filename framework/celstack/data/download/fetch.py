@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 from celstack.data.download.checksums import CHUNK, Report, compare, digest, stated_md5
 from celstack.data.download.http import BrokenOffError, OutOfRangeError, open_url, read_some
 from celstack.errors import CelstackError, RunFailedError
-from celstack.text import one_line
+from celstack.text import describe_error
 
 if TYPE_CHECKING:
     from celstack.interfaces.dataset import Source
@@ -209,7 +209,7 @@ def _writing(part: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        text = f"cannot go on: {error.strerror or one_line(error)}; {_kept(part)}"
+        text = f"cannot go on: {error.strerror or describe_error(error)}; {_kept(part)}"
         raise RunFailedError(f"{part.parent}: {text}") from error
 
 

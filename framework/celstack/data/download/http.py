@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from celstack.errors import RunFailedError
-from celstack.text import one_line
+from celstack.text import describe_error
 
 TIMEOUT = 30.0
 """Seconds of silence after which a server is given up."""
@@ -59,12 +59,12 @@ def open_url(url: str, headers: dict[str, str]) -> HTTPResponse:
             text = f"its certificate is not trusted ({error.reason.verify_message})"
             raise RunFailedError(f"{url}: {text}") from None
         reason = error.reason
-        text = one_line(reason) if isinstance(reason, BaseException) else str(reason)
+        text = describe_error(reason) if isinstance(reason, BaseException) else str(reason)
         raise BrokenOffError(f"no connection ({text})") from None
     except (OSError, HTTPException) as error:
-        raise BrokenOffError(f"no answer ({one_line(error)})") from None
+        raise BrokenOffError(f"no answer ({describe_error(error)})") from None
     except ValueError as error:
-        raise RunFailedError(f"{url}: not a sound address ({one_line(error)})") from None
+        raise RunFailedError(f"{url}: not a sound address ({describe_error(error)})") from None
     return answer
 
 
@@ -73,7 +73,7 @@ def read_some(answer: HTTPResponse, most: int) -> bytes:
     try:
         return answer.read(most)
     except (OSError, HTTPException) as error:
-        raise BrokenOffError(f"the transfer broke off ({one_line(error)})") from None
+        raise BrokenOffError(f"the transfer broke off ({describe_error(error)})") from None
 
 
 def _judged(url: str, error: HTTPError) -> Exception:

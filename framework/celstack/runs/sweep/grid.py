@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from celstack.errors import CelstackError, Problem
 from celstack.recipe.overrides import Override, parse
-from celstack.text import shown
+from celstack.text import format_value
 
 OPTION = "--grid"
 MOST = 1000
@@ -55,7 +55,7 @@ def combine(axes: Sequence[Axis]) -> list[Cell]:
 
 def spell(cell: Iterable[Override]) -> str:
     """Say a combination as people do: ``sprites.count = 4, seed = 0``."""
-    return ", ".join(f"{one.path} = {shown(one.value)}" for one in cell)
+    return ", ".join(f"{one.path} = {format_value(one.value)}" for one in cell)
 
 
 def split(text: str) -> list[str]:
@@ -89,5 +89,5 @@ def _read_axis(text: str) -> Axis:
     spelt = [repr(one.value) for one in parsed]
     for number, value in enumerate(spelt):
         if value in spelt[:number]:
-            raise CelstackError(f"{said}: {shown(parsed[number].value)} is there twice")
+            raise CelstackError(f"{said}: {format_value(parsed[number].value)} is there twice")
     return Axis(parsed[0].path, parsed)

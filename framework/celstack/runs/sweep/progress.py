@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
 from celstack.runs.finished import final_loss
-from celstack.text import spell_time
+from celstack.text import format_duration
 
 TAIL = 4096
 """As many bytes at the end of a log hold its last step."""
@@ -66,7 +66,7 @@ class Listener:
         _, bar, began = self.going.pop(number)
         self.progress.remove_task(bar)
         self.progress.advance(self.whole)
-        took = spell_time(time.monotonic() - began)
+        took = format_duration(time.monotonic() - began)
         loss = final_loss(folder / "log.jsonl")
         well = f"is finished after {took}" + ("" if loss is None else f", loss {loss:.3g}")
         self._line(number, f"failed: {reason}" if reason else well)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from celstack.errors import CelstackError
 from celstack.recipe.overrides import parse_value
 from celstack.runs.sweep.failures import why
-from celstack.text import one_line
+from celstack.text import describe_error
 
 if TYPE_CHECKING:
     from submitit import AutoExecutor, Job
@@ -58,7 +58,7 @@ def prepare(
         executor.update_parameters(**{"name": "celstack", **settings})
     # What it does not like it tells by errors of many kinds.
     except Exception as error:
-        raise CelstackError(f"--launcher {launcher}: {one_line(error)}") from error
+        raise CelstackError(f"--launcher {launcher}: {describe_error(error)}") from error
     return executor
 
 
@@ -109,7 +109,7 @@ def _submit(executor: AutoExecutor, folders: Sequence[Path], device: str) -> lis
             ]
     except Exception as error:
         raise CelstackError(
-            f"--launcher {executor.cluster}: nothing is submitted: {one_line(error)}"
+            f"--launcher {executor.cluster}: nothing is submitted: {describe_error(error)}"
         ) from error
 
 

@@ -9,7 +9,7 @@ from annotated_types import Ge
 from numpy.typing import NDArray
 
 from celstack import CelstackError, Source, hookimpl
-from celstack.text import shown
+from celstack.text import format_value
 from celstack_kit.dataset_support.cache_writer import Writer
 from celstack_kit.dataset_support.labelled_image import Labelled
 from celstack_kit.dataset_support.multi_object import BUCKET, HOMEPAGE, Scenes
@@ -76,7 +76,7 @@ class MultiDsprites(Scenes):
         self.least, self.most = (objects, objects) if isinstance(objects, int) else objects
         if not 1 <= self.least <= self.most <= MOST:
             text = f"must be 1 to {MOST}, or the least and the most of these"
-            raise CelstackError(f"objects: {text}, not {shown(objects)}")
+            raise CelstackError(f"objects: {text}, not {format_value(objects)}")
         self.shapes = None if shapes is None else shapes.expanduser()
         self.seed = seed
         self.most_objects = self.most
