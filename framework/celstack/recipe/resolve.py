@@ -84,7 +84,8 @@ def _suggested(source: str, table: Table, catalog: Catalog) -> dict[str, Any]:
         told = str(error) if isinstance(error, CelstackError) else describe_error(error)
         raise RecipeError(source, [Problem("dataset", told)]) from error
     if bare:
-        text = f"suggests {format_value(bare[0])}; a suggestion is named by its path, as sprites.count"
+        text = f"suggests {format_value(bare[0])}"
+        text += "; a suggestion is named by its path, as sprites.count"
         raise RecipeError(source, [Problem("dataset", text)])
     return suggested
 
