@@ -17,7 +17,7 @@ class RunFailedError(CelstackError):
     """A run that was set up well and failed all the same: exit code 1."""
 
 
-class MishapError(RunFailedError):
+class RecoverableError(RunFailedError):
     """A run that something outside of it stopped: when that is mended, it may go on."""
 
 

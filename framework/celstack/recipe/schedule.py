@@ -11,8 +11,8 @@ from celstack.recipe.assembly import Stage
 
 
 @attrs.frozen
-class Phase:
-    """A stage with its place in the run: it holds the steps after ``start``, up to ``end``."""
+class ScheduledStage:
+    """A stage with its steps in the run: those after ``start``, up to and with ``end``."""
 
     stage: Stage
     number: int
@@ -35,12 +35,12 @@ class Phase:
         return 0.5 * (1 + math.cos(math.pi * share))
 
 
-def schedule(stages: Sequence[Stage], images: int, batch_size: int) -> list[Phase]:
+def schedule(stages: Sequence[Stage], images: int, batch_size: int) -> list[ScheduledStage]:
     """Lay the stages end to end, in steps; the last batch of an epoch may be smaller."""
     per_epoch = math.ceil(images / batch_size)
-    phases: list[Phase] = []
+    scheduled: list[ScheduledStage] = []
     for number, stage in enumerate(stages, start=1):
-        start = phases[-1].end if phases else 0
+        start = scheduled[-1].end if scheduled else 0
         length = stage.steps if stage.steps is not None else (stage.epochs or 0) * per_epoch
-        phases.append(Phase(stage, number, start, start + length))
-    return phases
+        scheduled.append(ScheduledStage(stage, number, start, start + length))
+    return scheduled

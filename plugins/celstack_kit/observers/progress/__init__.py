@@ -18,7 +18,7 @@ from rich.text import Text
 
 from celstack import Decomposer, Observer, hookimpl
 from celstack.model.objective import Loss
-from celstack.recipe.schedule import Phase
+from celstack.recipe.schedule import ScheduledStage
 from celstack.runs.findings import Finding
 from celstack_kit.observers.progress.half_blocks import draw
 
@@ -84,7 +84,7 @@ class Progress(Observer):
             self._line(f"step {step} of {steps}: goes on")
 
     @hookimpl
-    def celstack_phase_started(self, phase: Phase, step: int) -> None:
+    def celstack_phase_started(self, phase: ScheduledStage, step: int) -> None:
         """Say which stage begins."""
         self.title = phase.title
         self.bar.update(self.task, description=self.title)
