@@ -1,8 +1,8 @@
 """The engine of a run: gradients of global batches, in full or mixed precision.
 
-Fabric's ``DDPStrategy`` is not used: it wraps the model, whose methods other than ``forward``
-and whose state_dict keys must stay, averages over ranks and not over images, and its buckets
-need every parameter to take part in ``forward``.
+The model is not wrapped by Fabric's ``setup`` (DDP), because it is used by other methods than
+``forward`` and its state_dict keys must stay, and because DDP averages gradients over ranks
+with equal weights, whereas here ranks may hold different numbers of images.
 """
 
 from __future__ import annotations

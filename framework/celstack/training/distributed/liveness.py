@@ -1,6 +1,7 @@
 """Find out which ranks of a run are lost, so that an error can name them.
 
-torch's ``monitored_barrier`` names ranks, too, but only those missing at a barrier of its own.
+torch's ``monitored_barrier`` names ranks, too, but only those that miss this barrier, and only
+with gloo; a collective that fails does not say which rank was lost.
 """
 
 from __future__ import annotations
