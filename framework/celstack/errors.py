@@ -17,7 +17,7 @@ class RunFailedError(CelstackError):
     """A valid command that failed while it ran: exit code 1."""
 
 
-class MishapError(RunFailedError):
+class RecoverableError(RunFailedError):
     """A run that something outside of it stopped: when that is mended, it may go on."""
 
 

@@ -1,9 +1,14 @@
-"""What a plugin may provide, and what an observer may hear: the table of contents.
+"""All hooks: what a plugin may provide, and when an observer is called.
 
 A plugin module decorates functions of these names with ``celstack.hookimpl``. Those of
 the first group return the classes a recipe may ``use``, by name, and do nothing else.
-Those of the second group are methods of an observer; each takes what it wants of the
-arguments.
+Those of the second group are methods of an observer, which declares only the arguments it
+needs::
+
+    class Losses(celstack.Observer):
+        @celstack.hookimpl
+        def celstack_step_finished(self, step, loss):
+            print(step, float(loss.total))
 """
 
 from __future__ import annotations
@@ -28,7 +33,7 @@ if TYPE_CHECKING:
     from celstack.model.decomposer import Decomposer
     from celstack.model.objective import Loss
     from celstack.recipe.assembly import Assembly
-    from celstack.recipe.schedule import Phase
+    from celstack.recipe.schedule import ScheduledStage
     from celstack.runs.findings import Finding
     from celstack.scene import Scene
 
@@ -85,67 +90,85 @@ def celstack_observers() -> dict[str, type[Observer]]:  # type: ignore[empty-bod
     """Provide observers, for ``observers``."""
 
 
-# What an observer may hear.
+# Lifecycle hooks: what an observer may implement, in the order of a run.
 
 
 @hookspec
 def celstack_run_started(
     assembly: Assembly, decomposer: Decomposer, folder: Path | None, steps: int, step: int
 ) -> None:
-    """Hear that a run begins, what will learn, where it writes, and for how many steps.
+    """Called once, before the first training step.
 
-    ``step`` is 0, or that after which a run that was stopped goes on.
+    Args:
+        assembly: The parts and settings of the run.
+        decomposer: The model, in training mode.
+        folder: The run folder; None if nothing is written.
+        steps: The number of the last training step.
+        step: 0, or the step of the checkpoint that the run is resumed from.
     """
 
 
 @hookspec
-def celstack_phase_started(phase: Phase, step: int) -> None:
-    """Hear that a stage of the curriculum begins, or goes on, after so many steps."""
+def celstack_phase_started(phase: ScheduledStage, step: int) -> None:
+    """Called when a stage begins, or is resumed.
+
+    Args:
+        phase: The stage, its number and its steps; ``phase.title`` is its name.
+        step: The number of steps done so far; more than ``phase.start`` when resumed.
+    """
 
 
 @hookspec
 def celstack_step_finished(
     step: int, loss: Loss, images: int, scene: Scene, rates: Mapping[str, float]
 ) -> None:
-    """Hear that a training step is done.
+    """Called after every training step.
 
-    With it come its loss, its number of images, their scenes, in which the sprites in use
-    can be counted, and the learning rates by what learns.
+    Args:
+        step: The number of the step, from 1.
+        loss: Its terms, as tensors without gradients on the model's device. Reading their
+            values synchronizes an accelerator.
+        images: The number of images in the batch.
+        scene: The scenes of the batch.
+        rates: The learning rate of each parameter group.
     """
 
 
 @hookspec
 def celstack_health_checked(step: int, findings: Sequence[Finding]) -> None:
-    """Called when the health check finds something: vanished weights, unused sprites ...
+    """Called when the health check has findings, such as vanished weights or unused sprites.
 
     It runs every 500 steps and at the end of each stage; ``celstack show health`` explains
-    all kinds of findings. Not called when all is well.
+    all kinds of findings. Not called without findings.
     """
 
 
 @hookspec
 def celstack_sprites_reassigned(step: int, sprites: list[int]) -> None:
-    """Hear that sprites nobody used have started again as copies of one that many use."""
+    """Called when unused sprites were replaced, by proposals of the selector or by copies."""
 
 
 @hookspec
 def celstack_checkpoint_saved(step: int) -> None:
-    """Hear that all that was learned is safe: if the run is stopped, it goes on from here."""
+    """Called after a checkpoint is written."""
 
 
 @hookspec
 def celstack_evaluated(step: int, scores: Mapping[str, float], decomposer: Decomposer) -> None:
-    """Hear the scores of the model as it is after so many steps."""
+    """Called after the final evaluation, with the score of each metric by its name."""
 
 
 @hookspec
 def celstack_run_finished(folder: Path | None, scores: Mapping[str, float]) -> None:
-    """Hear that all steps are done and everything is written."""
+    """Called once, when all steps are done and all files are written."""
 
 
 @hookspec
 def celstack_run_stopped(step: int, reason: str) -> None:
-    """Hear that the run ends before its last step, and why.
+    """Called instead of ``celstack_run_finished`` when the run ends early.
 
-    A user who was heard twice, ``celstack.signals.AT_ONCE``, waits for nothing.
+    Args:
+        step: The last complete step.
+        reason: The error, or ``"interrupted"``. After a second Ctrl-C it is
+            ``celstack.signals.INTERRUPTED_TWICE``: then return quickly.
     """

@@ -1,4 +1,4 @@
-"""Interruptions wait until what must not be halved is whole."""
+"""Handle SIGINT and SIGTERM: defer them while something must not be interrupted."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-AT_ONCE = "interrupted twice"
-"""Why a run stops whose user does not wait: nothing that takes long should be begun."""
+INTERRUPTED_TWICE = "interrupted twice"
+"""The reason of ``celstack_run_stopped`` after a second Ctrl-C: do nothing that takes long."""
 Handler = Callable[[int, FrameType | None], object]
 
 
 class Terminated(KeyboardInterrupt):
-    """The process was asked to end, as schedulers and shutdowns do it: by SIGTERM."""
+    """The process received SIGTERM, as job schedulers and shutdowns send it."""
 
 
 @contextmanager
-def heeding_termination() -> Iterator[None]:
-    """Let SIGTERM stop what goes on in the block as Ctrl-C does."""
+def sigterm_as_interrupt() -> Iterator[None]:
+    """Raise Terminated, a KeyboardInterrupt, when SIGTERM arrives during the block."""
     before = signal.getsignal(signal.SIGTERM)
-    # Who has a way of his own with it, or ignores it, keeps to that.
-    if not _main_thread() or before != signal.SIG_DFL:
+    # A handler that somebody else has set, or that ignores the signal, stays in place.
+    if not _in_main_thread() or before != signal.SIG_DFL:
         yield
         return
 
@@ -37,33 +37,33 @@ def heeding_termination() -> Iterator[None]:
 
 
 @contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM wait until the block is done; a second one waits no longer."""
-    # Other threads are never interrupted, and who ignores Ctrl-C goes on doing so.
+def defer_interrupts() -> Iterator[None]:
+    """Defer SIGINT and SIGTERM to the end of the block; a second signal is handled at once."""
+    # Signals reach the main thread only; signals that are ignored stay ignored.
     known = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     before: dict[int, Handler] = {n: how for n, how in known.items() if callable(how)}
-    if not _main_thread():
+    if not _in_main_thread():
         before.clear()
-    waiting: list[tuple[int, FrameType | None]] = []
+    deferred: list[tuple[int, FrameType | None]] = []
 
-    def wait(number: int, frame: FrameType | None) -> None:
-        waiting.append((number, frame))
-        if len(waiting) > 1 and before[number] is signal.default_int_handler:
-            raise KeyboardInterrupt(AT_ONCE)
-        if len(waiting) > 1:
+    def defer(number: int, frame: FrameType | None) -> None:
+        deferred.append((number, frame))
+        if len(deferred) > 1 and before[number] is signal.default_int_handler:
+            raise KeyboardInterrupt(INTERRUPTED_TWICE)
+        if len(deferred) > 1:
             before[number](number, frame)
 
     for number in before:
-        signal.signal(number, wait)
+        signal.signal(number, defer)
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    if waiting:
-        number, frame = waiting[0]
+    if deferred:
+        number, frame = deferred[0]
         before[number](number, frame)
 
 
-def _main_thread() -> bool:
+def _in_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()

@@ -22,7 +22,7 @@ from celstack.recipe.load import read_recipe
 from celstack.recipe.resolve import resolve
 from celstack.registry.catalog import Catalog
 from celstack.system import tune_allocator
-from celstack.training.loop import start
+from celstack.training.initialize import init_model
 from celstack.training.optimizer import build_optimizer
 from celstack_kit.encoders.resnet32 import Resnet32
 
@@ -40,7 +40,7 @@ def measure(recipe: str, rounds: int) -> None:
     catalog = Catalog()
     assembly = assemble(resolve(read_recipe(recipe), catalog), catalog)
     began = time.perf_counter()
-    model = start(assembly).train()
+    model = init_model(assembly).train()
     prepared = time.perf_counter() - began
     optimizer = build_optimizer(model, assembly.training)
     images = assembly.dataset.read("train", range(assembly.training.batch_size)).images

@@ -27,7 +27,8 @@ from celstack.recipe.load import bundled_names, read_recipe
 from celstack.recipe.resolve import resolve
 from celstack.registry.catalog import Catalog
 from celstack.system import tune_allocator
-from celstack.training.loop import begin_stage, start
+from celstack.training.initialize import init_model
+from celstack.training.loop import begin_stage
 from celstack.training.optimizer import build_optimizer
 from celstack.training.step import take_step
 
@@ -38,7 +39,7 @@ FEWER = {"paper/clevr6.toml": ["dataset.count=64", "dataset.test_count=1"]}
 def measure(assembly: Assembly) -> tuple[float, float, float]:
     """Return images a second, loaded and learned from, and the ratio of the two."""
     training = assembly.training
-    decomposer = start(assembly).train()
+    decomposer = init_model(assembly).train()
     begin_stage(decomposer, assembly.stages[-1])
     optimizer = build_optimizer(decomposer, training)
     batches = shuffled(

@@ -19,8 +19,8 @@ from step import MODELS, STILL, ready
 
 from celstack.system import tune_allocator
 from celstack.training.distributed.engine import Engine
-from celstack.training.distributed.launcher import variables
-from celstack.training.distributed.setup import join
+from celstack.training.distributed.launcher import child_environment
+from celstack.training.distributed.setup import init_process_group
 from celstack.training.optimizer import build_optimizer
 from celstack.training.step import take_step
 
@@ -35,21 +35,21 @@ def work(name: str) -> None:
     make, shape = MODELS[name]
     model = make()
     images = ready(model, shape)
-    engine = Engine(join("cpu"))
-    engine.fit(model).train()
+    engine = Engine(init_process_group("cpu"))
+    engine.place_model(model).train()
     optimizer = build_optimizer(model, STILL)
-    engine.processes.divide(len(images))
-    own = images[engine.processes.part(len(images))]
+    engine.group.begin_batch(len(images))
+    own = images[engine.group.local_slice(len(images))]
     for step in range(STEPS + 2):
         if step == 2:
             start = time.perf_counter()
         take_step(model, optimizer, own, mask_noise=0.4, engine=engine)
-    if engine.processes.first:
+    if engine.group.is_main:
         print(time.perf_counter() - start)
 
 
 def images_a_second(name: str, processes: int, threads: int) -> float:
-    environment = {**variables(processes), "OMP_NUM_THREADS": str(threads)}
+    environment = {**child_environment(processes), "OMP_NUM_THREADS": str(threads)}
     children = [
         subprocess.Popen(
             [sys.executable, __file__, "--work", name],

@@ -15,7 +15,7 @@ import celstack_kit
 from celstack.report.training_log import read_history
 from celstack.runs.directory import RunDirectory
 from celstack.testing.model import PlainSelector, plain_decomposer
-from celstack.training.run_state import Keeper
+from celstack.training.run_state import RunState
 
 WALL = {("time", "time"), ("time", "time_ns"), ("datetime", "now"), ("datetime", "today")}
 ALLOWED = {
@@ -43,12 +43,12 @@ def test_a_clock_that_is_set_does_not_change_how_long_a_run_took(jump, tmp_path,
     passed, wall = time.monotonic(), time.time()
     monkeypatch.setattr(time, "monotonic", lambda: passed)
     monkeypatch.setattr(time, "time", lambda: wall)
-    keeper = Keeper(decomposer, torch.optim.Adam(decomposer.parameters()), directory)
+    state = RunState(decomposer, torch.optim.Adam(decomposer.parameters()), directory)
 
-    keeper.log(begins="one")
+    state.log(begins="one")
     passed += 2.0
     wall += 2.0 + jump
-    keeper.log(begins="two")
+    state.log(begins="two")
     directory.close()
 
     log = directory.folder / "log.jsonl"

@@ -4,7 +4,12 @@ import threading
 
 import pytest
 
-from celstack.signals import AT_ONCE, Terminated, heeding_termination, uninterrupted
+from celstack.signals import (
+    INTERRUPTED_TWICE,
+    Terminated,
+    defer_interrupts,
+    sigterm_as_interrupt,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT can be sent there")
 
@@ -16,7 +21,7 @@ def press():
 def test_an_interruption_waits_for_the_end():
     story = []
 
-    with pytest.raises(KeyboardInterrupt), uninterrupted():
+    with pytest.raises(KeyboardInterrupt), defer_interrupts():
         press()
         story.append("done")
 
@@ -26,7 +31,7 @@ def test_an_interruption_waits_for_the_end():
 def test_a_second_one_does_not_wait():
     story = []
 
-    with pytest.raises(KeyboardInterrupt, match=AT_ONCE), uninterrupted():
+    with pytest.raises(KeyboardInterrupt, match=INTERRUPTED_TWICE), defer_interrupts():
         press()
         press()
         story.append("done")
@@ -35,7 +40,7 @@ def test_a_second_one_does_not_wait():
 
 
 def test_afterwards_nothing_waits():
-    with uninterrupted():
+    with defer_interrupts():
         pass
 
     with pytest.raises(KeyboardInterrupt):
@@ -43,7 +48,7 @@ def test_afterwards_nothing_waits():
 
 
 def test_an_error_is_not_hidden_by_an_interruption():
-    with pytest.raises(ValueError, match="wrong"), uninterrupted():
+    with pytest.raises(ValueError, match="wrong"), defer_interrupts():
         press()
         raise ValueError("wrong")
 
@@ -54,7 +59,7 @@ def test_an_error_is_not_hidden_by_an_interruption():
 def test_who_ignores_interruptions_goes_on_doing_so():
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with uninterrupted():
+        with defer_interrupts():
             press()
     finally:
         signal.signal(signal.SIGINT, before)
@@ -64,7 +69,7 @@ def test_other_threads_may_ask_too():
     done = []
 
     def work():
-        with uninterrupted():
+        with defer_interrupts():
             done.append(True)
 
     thread = threading.Thread(target=work)
@@ -79,7 +84,7 @@ def heeding():
     """Heed SIGTERM in a test, as runs do."""
     before = signal.getsignal(signal.SIGTERM)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    with heeding_termination():
+    with sigterm_as_interrupt():
         yield
     signal.signal(signal.SIGTERM, before)
 
@@ -98,7 +103,7 @@ def test_a_termination_is_an_interruption_of_its_own():
 def test_a_termination_waits_too():
     story = []
 
-    with pytest.raises(Terminated), uninterrupted():
+    with pytest.raises(Terminated), defer_interrupts():
         terminate()
         story.append("done")
 
@@ -109,7 +114,7 @@ def test_a_termination_waits_too():
 def test_after_a_termination_ctrl_c_does_not_wait():
     story = []
 
-    with pytest.raises(KeyboardInterrupt), uninterrupted():
+    with pytest.raises(KeyboardInterrupt), defer_interrupts():
         terminate()
         press()
         story.append("done")
@@ -121,7 +126,7 @@ def test_who_has_a_way_of_his_own_with_terminations_keeps_it():
     heard = []
     before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
     try:
-        with heeding_termination():
+        with sigterm_as_interrupt():
             terminate()
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -132,7 +137,7 @@ def test_who_has_a_way_of_his_own_with_terminations_keeps_it():
 def test_when_a_run_is_over_terminations_are_what_they_were():
     before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
-        with heeding_termination():
+        with sigterm_as_interrupt():
             pass
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     finally:

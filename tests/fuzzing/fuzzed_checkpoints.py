@@ -14,9 +14,10 @@ from celstack.registry.catalog import Catalog
 from celstack.runs.checkpoint import read_checkpoint
 from celstack.runs.directory import RunDirectory
 from celstack.runs.open import open_run
-from celstack.training.loop import begin_stage, run, start, take_step
+from celstack.training.initialize import init_model
+from celstack.training.loop import begin_stage, run, take_step
 from celstack.training.optimizer import build_optimizer
-from celstack.training.run_state import Keeper
+from celstack.training.run_state import RunState
 
 RECIPE = """\
 dataset = { use = "tetrominoes", count = 2, test_count = 1, per_image = 1, side = 20 }
@@ -97,16 +98,16 @@ class Checkpoints(Kind):
                 opened.decomposer.explain(self.images)
             return
         read_checkpoint(self.path)
-        decomposer = start(self.assembly).train()
+        decomposer = init_model(self.assembly).train()
         begin_stage(decomposer, self.assembly.stages[0])
         optimizer = build_optimizer(decomposer, self.assembly.training)
-        keeper = Keeper(decomposer, optimizer, self.directory)
-        keeper.resume()
+        state = RunState(decomposer, optimizer, self.directory)
+        state.resume()
         try:
-            with keeper.stepping():
+            with state.atomic_step():
                 loss, _ = take_step(decomposer, optimizer, self.images, 0.0)
-                keeper.count_step(loss, "on")
-            keeper.save()
+                state.count_step(loss, "on")
+            state.save()
         finally:
             self.directory.close()
 

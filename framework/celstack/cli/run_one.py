@@ -20,16 +20,20 @@ if TYPE_CHECKING:
 def spread(arguments: argparse.Namespace) -> None:
     """Leave the run to several processes, if that is asked for, and end when they do."""
     from celstack.errors import CelstackError
-    from celstack.training.distributed.launcher import TIMEOUT, launch, launched
+    from celstack.training.distributed.launcher import (
+        DEFAULT_TIMEOUT_SECONDS,
+        is_distributed,
+        launch,
+    )
 
     count, timeout = arguments.devices, arguments.timeout
     if count is not None and count < 1:
         raise CelstackError(f"--devices {count}: say how many, 1 or more")
     if timeout is not None and not timeout > 0:
         raise CelstackError(f"--timeout {timeout}: say how many seconds, more than 0")
-    if not launched():
+    if not is_distributed():
         if count is not None and count > 1:
-            raise SystemExit(launch(sys.argv[1:], count, timeout or TIMEOUT))
+            raise SystemExit(launch(sys.argv[1:], count, timeout or DEFAULT_TIMEOUT_SECONDS))
         return
     if count not in (None, int(os.environ["WORLD_SIZE"])):
         raise CelstackError(f"--devices {count}: torchrun says already how many there are")
@@ -45,14 +49,14 @@ def begin(
 ) -> tuple[Path, dict[str, float]]:
     """Run a recipe in a new folder; return the folder and the scores."""
     from celstack.runs.directory import RunDirectory
-    from celstack.training.distributed.setup import join
+    from celstack.training.distributed.setup import init_process_group
 
     assembly = _prepare(resolved, catalog, device, quiet)
-    processes, made = join(device, timeout), ""
-    with processes.one_mind():
-        if processes.first:
+    group, made = init_process_group(device, timeout), ""
+    with group.raise_on_all_ranks():
+        if group.is_main:
             made = str(RunDirectory.create(out, resolved.name, assembly.seed).folder)
-    folder = Path(processes.tell(made.encode()).decode())
+    folder = Path(group.broadcast_bytes(made.encode()).decode())
     return _run(assembly, RunDirectory(folder), device, resolved)
 
 
@@ -66,19 +70,19 @@ def go_on(
 ) -> tuple[Path, dict[str, float]]:
     """Go on with the run of a folder; return the folder and the scores."""
     from celstack.runs.directory import RunDirectory
-    from celstack.training.distributed.setup import join
+    from celstack.training.distributed.setup import init_process_group
 
     assembly = _prepare(resolved, catalog, device, quiet)
-    join(device, timeout)
+    init_process_group(device, timeout)
     return _run(assembly, RunDirectory(folder), device, None)
 
 
 def tell(folder: Path, scores: dict[str, float], quiet: bool) -> None:
     """Say how well a run did and where to look."""
     from celstack.cli.output import say
-    from celstack.training.distributed.launcher import first
+    from celstack.training.distributed.launcher import is_main_process
 
-    if not first():
+    if not is_main_process():
         return
     if quiet:
         say(str(folder))
@@ -113,16 +117,16 @@ def _run(
     assembly: Assembly, directory: RunDirectory, device: str, new: ResolvedRecipe | None
 ) -> tuple[Path, dict[str, float]]:
     """Run in a folder, of which a new one first gets its recipe."""
-    from celstack.errors import MishapError, ProcessLostError
-    from celstack.signals import Terminated, heeding_termination
-    from celstack.training.distributed.launcher import first
-    from celstack.training.failures import as_mishap
+    from celstack.errors import ProcessLostError, RecoverableError
+    from celstack.signals import Terminated, sigterm_as_interrupt
+    from celstack.training.distributed.launcher import is_main_process
+    from celstack.training.failures import classify_failure
     from celstack.training.loop import run
 
     folder = directory.folder
     try:
-        with heeding_termination():
-            if new is not None and first():
+        with sigterm_as_interrupt():
+            if new is not None and is_main_process():
                 directory.save_recipe(new)
             return folder, run(assembly, directory, device, new is None).scores
     except Terminated:
@@ -132,19 +136,19 @@ def _run(
     except ProcessLostError as error:
         text = f"{error}; {_way_on(folder, device)}"
         raise ProcessLostError(text, error.rank_local) from error
-    except (OSError, EOFError, MemoryError, RuntimeError, MishapError) as error:
-        told = as_mishap(error, assembly)
+    except (OSError, EOFError, MemoryError, RuntimeError, RecoverableError) as error:
+        told = classify_failure(error, assembly)
         if told is None:
             raise  # a fault of ours, or of a plugin's
         text = f"the run in {folder} failed: {told}; {_way_on(folder, device)}"
-        mishap = MishapError(text)
+        mishap = RecoverableError(text)
         mishap.rank_local = True
         raise mishap from error
 
 
 def _way_on(folder: Path, device: str) -> str:
     """Say what is kept, and the command that goes on with it."""
-    from celstack.training.distributed.launcher import PARENT
+    from celstack.training.distributed.launcher import LAUNCHER_PID
 
     if not folder.is_dir():
         return "the folder is gone, and what was learned with it"
@@ -153,7 +157,7 @@ def _way_on(folder: Path, device: str) -> str:
     kept = (folder / "checkpoint.pt").is_file()
     words = ["run-recipe", "--resume", str(folder)]
     words += [] if device == "auto" else ["--device", device]
-    words += ["--devices", os.environ["WORLD_SIZE"]] if PARENT in os.environ else []
+    words += ["--devices", os.environ["WORLD_SIZE"]] if LAUNCHER_PID in os.environ else []
     command = shlex.join(words)
     if kept:
         return f"what was learned is kept, and this goes on: {command}"

@@ -12,12 +12,12 @@ import attrs
 import torch
 from torch.utils.data import DataLoader
 
-from celstack.errors import CelstackError, MishapError
+from celstack.errors import CelstackError, RecoverableError
 from celstack.interfaces.dataset import Batch, Dataset
 from celstack.text import describe_error
 
 
-class _Split(torch.utils.data.Dataset[Batch | MishapError]):
+class _Split(torch.utils.data.Dataset[Batch | RecoverableError]):
     """One split, as torch's loader wants it; each index stands for a whole batch."""
 
     def __init__(self, dataset: Dataset, split: str, batches: Sequence[Sequence[int]]) -> None:
@@ -26,11 +26,11 @@ class _Split(torch.utils.data.Dataset[Batch | MishapError]):
     def __len__(self) -> int:
         return len(self.batches)
 
-    def __getitem__(self, index: int) -> Batch | MishapError:
+    def __getitem__(self, index: int) -> Batch | RecoverableError:
         # Returned and not raised: torch would bring it from a worker with all its traceback.
         try:
             return _read(self.dataset, self.split, self.batches[index])
-        except MishapError as error:
+        except RecoverableError as error:
             return error
 
 
@@ -46,7 +46,7 @@ def _read(dataset: Dataset, split: str, indices: Sequence[int]) -> Batch:
         return dataset.read(split, indices)
     except (CelstackError, OSError) as error:
         told = str(error) if isinstance(error, CelstackError) else describe_error(error)
-        raise MishapError(f"images cannot be read: {told}") from error
+        raise RecoverableError(f"images cannot be read: {told}") from error
 
 
 def _leave_quietly(_: int) -> None:
@@ -97,7 +97,7 @@ def shuffled(
         )
         mishap = None
         for batch in loader:
-            if isinstance(batch, MishapError):
+            if isinstance(batch, RecoverableError):
                 mishap = batch
                 break
             yield batch

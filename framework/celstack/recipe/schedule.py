@@ -11,7 +11,7 @@ from celstack.recipe.assembly import Stage
 
 
 @attrs.frozen
-class Phase:
+class ScheduledStage:
     """A stage with its steps in the run: those after ``start``, up to and including ``end``."""
 
     stage: Stage
@@ -35,12 +35,12 @@ class Phase:
         return 0.5 * (1 + math.cos(math.pi * share))
 
 
-def schedule(stages: Sequence[Stage], images: int, batch_size: int) -> list[Phase]:
+def schedule(stages: Sequence[Stage], images: int, batch_size: int) -> list[ScheduledStage]:
     """Convert stages to ranges of steps; the last batch of an epoch may be smaller."""
     per_epoch = math.ceil(images / batch_size)
-    phases: list[Phase] = []
+    scheduled: list[ScheduledStage] = []
     for number, stage in enumerate(stages, start=1):
-        start = phases[-1].end if phases else 0
+        start = scheduled[-1].end if scheduled else 0
         length = stage.steps if stage.steps is not None else (stage.epochs or 0) * per_epoch
-        phases.append(Phase(stage, number, start, start + length))
-    return phases
+        scheduled.append(ScheduledStage(stage, number, start, start + length))
+    return scheduled

@@ -1,8 +1,8 @@
-"""Teaching: a predictor learns to say what a teacher, another selector, finds.
+"""Distillation: train a predictor to reproduce the scenes that a teacher, a selector, finds.
 
-Parameters are compared by what they do, not as numbers: where points of the canvas look in a
-sprite, and what the sprite looks like. So a turn and the same turn once more around are one,
-and no parameter has a scale that would have to be known here.
+Parameters are compared by their effect and not as numbers: where points of the canvas fall in
+a sprite, and the pixels of the sprite. So rotations by 0 and 360 degrees are equal, and no
+scale of a parameter has to be known.
 """
 
 from __future__ import annotations
@@ -23,28 +23,39 @@ from celstack.model.objective import Loss, objective
 from celstack.model.transform_chain import Chain
 from celstack.scene import EMPTY, Scene
 
-ACROSS = 4
-"""Where points look is compared for so many rows, and columns, of the canvas."""
-THERE = 0.5
-"""A layer is where its alpha is more than this."""
+GRID_SIDE = 4
+"""Warps are compared at the points of a grid of so many rows and columns on the canvas."""
+VISIBLE_ALPHA = 0.5
+"""A layer covers the pixels where its alpha is more than this."""
 
 Steps = Sequence[tuple[Chain, Float[Tensor, "n _"]]]
 """Chains with their parameters, from the sprite to the canvas."""
-Counted = Callable[[Bool[Tensor, "*any"]], Shaped[Tensor, ""]]
+Denominator = Callable[[Bool[Tensor, "*any"]], Shaped[Tensor, ""]]
+"""From a mask to what a sum over it is divided by."""
 
 
-def count(where: Bool[Tensor, "*any"]) -> Shaped[Tensor, ""]:
-    """Count, at least 1, so that the mean over nothing is 0."""
+def count_at_least_one(where: Bool[Tensor, "*any"]) -> Shaped[Tensor, ""]:
+    """Count the true values; at least 1, so that the mean over nothing is 0."""
     return where.sum().clamp_min(1)
 
 
-def take_lesson(
+def distillation_step(
     decomposer: Decomposer,
     images: Float[Tensor, "B C H W"],
     teacher: Selector,
-    counted: Counted = count,
+    denominator: Denominator = count_at_least_one,
 ) -> tuple[Loss, Scene]:
-    """Let a teacher explain images, and see how far the predictor is from saying the same."""
+    """Explain images with the teacher, and compare the predictions with its scenes.
+
+    Args:
+        decomposer: The model, whose predictor is trained.
+        images: This rank's shard of the batch.
+        teacher: The selector whose scenes are the targets.
+        denominator: As in ``distillation_loss``.
+
+    Returns:
+        The loss, of which only the term ``teaching`` has gradients, and the teacher's scenes.
+    """
     may_be_empty = teacher.empty_cost is not None and not decomposer.sprites_frozen
     with torch.no_grad():
         scene = teacher.explain(images, decomposer, None, may_be_empty)
@@ -52,78 +63,88 @@ def take_lesson(
         price = teacher.empty_cost or 0.0 if may_be_empty else 0.0
         masks = rendering.layers[:, :, -1].flatten(0, 1)
         loss = objective(images, scene, rendering.image, masks, price)
-        there = (masks > THERE).to(images).view(*scene.sprite.shape, -1)
-        overlap = there @ there.mT > 0
-    teaching = disagreement(decomposer, decomposer.predict(images), scene, overlap, counted)
+        visible = (masks > VISIBLE_ALPHA).to(images).view(*scene.sprite.shape, -1)
+        overlap = visible @ visible.mT > 0
+    prediction = decomposer.predict(images)
+    teaching = distillation_loss(decomposer, prediction, scene, overlap, denominator)
     return Loss(loss.reconstruction, loss.sprites, teaching), scene
 
 
-def disagreement(
+def distillation_loss(
     decomposer: Decomposer,
     prediction: Prediction,
     scene: Scene,
     overlap: Bool[Tensor, "B L L"],
-    counted: Counted = count,
+    denominator: Denominator = count_at_least_one,
 ) -> Float[Tensor, ""]:
-    """Return how far predictions are from scenes, whose layers may be predicted in any order.
+    """Return the distance of predictions from scenes, for the best matching of their layers.
 
-    It is the mean distance of filled layers, of backgrounds, and the cross-entropy of which
-    layer hides which, for pairs that ``overlap``. Of a layer that is empty nothing is asked: a
-    selector finds out by itself that it explains nothing. ``counted`` says over how many the
-    means are, which is not what is here when other processes have a part of the batch.
+    It is the sum of the mean distance of non-empty layers, the mean distance of backgrounds,
+    and the mean cross-entropy of occlusion. Empty layers have no target: the selector leaves a
+    layer empty if it explains nothing.
+
+    Args:
+        decomposer: The model that predicted.
+        prediction: The parameters for all layers and sprites, with gradients.
+        scene: The targets.
+        overlap: Which layers of an image overlap; only their occlusion matters.
+        denominator: What means are divided by; distributed training counts the global batch.
     """
     filled = scene.sprite != EMPTY
     overlap = overlap & filled[:, :, None] & filled[:, None, :]
     with torch.no_grad():
         costs = _costs(decomposer, prediction, scene)
-    chosen = pair(costs * filled[:, :, None], overlap, _depth(decomposer, scene))
-    apart = _distance_of_layers(decomposer, prediction, scene, chosen)
-    total = (apart * filled).sum() / counted(filled)
+    matched = match_layers(costs * filled[:, :, None], overlap, _depth(decomposer, scene))
+    distance = _layer_distance(decomposer, prediction, scene, matched)
+    total = (distance * filled).sum() / denominator(filled)
     if decomposer.compositor.num_logits:
         pairs = overlap.tril(-1)
-        surprise = _disorder(decomposer, prediction, scene, chosen)
-        total = total + (surprise * pairs).sum() / counted(pairs)
+        entropy = _occlusion_cross_entropy(decomposer, prediction, scene, matched)
+        total = total + (entropy * pairs).sum() / denominator(pairs)
     if decomposer.backgrounds is not None:
-        total = total + _distance_of_backgrounds(decomposer, prediction, scene).mean()
+        total = total + _background_distance(decomposer, prediction, scene).mean()
     return total
 
 
-def pair(
+def match_layers(
     costs: Float[Tensor, "B L L"],
     overlap: Bool[Tensor, "B L L"],
     depth: Int[Tensor, " L"] | None,
 ) -> Int[Tensor, "B L"]:
-    """Choose a predicted layer for each layer of a scene (rows), at least cost together.
+    """Assign a predicted layer (column) to each layer of a scene (row) at minimal total cost.
 
-    Where the compositor decides which layer hides which, ``depth`` says how many each hides:
-    layers that overlap then take those chosen for them in their own order.
+    Args:
+        costs: The distance of each predicted layer from each layer of the scene.
+        overlap: Which layers of the scene overlap.
+        depth: How many layers each layer hides, where the compositor fixes the order. Layers
+            that overlap then get their predicted layers in this order.
     """
     from scipy.optimize import linear_sum_assignment
 
-    chosen = [linear_sum_assignment(cost)[1].tolist() for cost in costs.cpu().numpy()]
+    matched = [linear_sum_assignment(cost)[1].tolist() for cost in costs.cpu().numpy()]
     if depth is not None:
-        hides = depth.tolist()
-        some = overlap.tril(-1).flatten(1).any(1).nonzero()[:, 0].tolist()
-        for image in some:
-            _keep_order(chosen[image], overlap[image].cpu(), hides)
-    return torch.tensor(chosen, device=costs.device)
+        hidden = depth.tolist()
+        overlapping = overlap.tril(-1).flatten(1).any(1).nonzero()[:, 0].tolist()
+        for image in overlapping:
+            _sort_by_depth(matched[image], overlap[image].cpu(), hidden)
+    return torch.tensor(matched, device=costs.device)
 
 
-def _keep_order(own: list[int], overlap: Bool[Tensor, "L L"], hides: list[int]) -> None:
-    """Exchange the choices of layers that overlap until those in front are in front."""
+def _sort_by_depth(matched: list[int], overlap: Bool[Tensor, "L L"], depth: list[int]) -> None:
+    """Permute, in place, the matches within each group of overlapping layers by depth."""
     from scipy.sparse.csgraph import connected_components
 
     _, groups = connected_components(overlap.numpy(), directed=False)
     for group in set(groups.tolist()):
-        members = [layer for layer, its in enumerate(groups.tolist()) if its == group]
-        members.sort(key=hides.__getitem__)
-        taken = sorted((own[layer] for layer in members), key=hides.__getitem__)
-        for layer, choice in zip(members, taken, strict=True):
-            own[layer] = choice
+        members = [layer for layer, own in enumerate(groups.tolist()) if own == group]
+        members.sort(key=depth.__getitem__)
+        ordered = sorted((matched[layer] for layer in members), key=depth.__getitem__)
+        for layer, match in zip(members, ordered, strict=True):
+            matched[layer] = match
 
 
 def _depth(decomposer: Decomposer, scene: Scene) -> Int[Tensor, " L"] | None:
-    """Count the layers that each layer hides, if that is the same for all images."""
+    """Count the layers that each layer hides; None if the occlusion is predicted per image."""
     if decomposer.compositor.num_logits:
         return None
     hides = decomposer.compositor.occlusion(scene.layer_params.new_zeros(1, 0), training=False)
@@ -133,17 +154,17 @@ def _depth(decomposer: Decomposer, scene: Scene) -> Int[Tensor, " L"] | None:
 def _costs(
     decomposer: Decomposer, prediction: Prediction, scene: Scene
 ) -> Float[Tensor, "B L L"]:
-    """Return how far each predicted layer (columns) is from each layer of the scene."""
+    """Return the distance of each predicted layer (column) from each layer of the scene."""
     layers = range(scene.sprite.shape[1])
-    chosen = (torch.full_like(scene.sprite, layer) for layer in layers)
-    distances = [_distance_of_layers(decomposer, prediction, scene, one) for one in chosen]
+    matches = (torch.full_like(scene.sprite, layer) for layer in layers)
+    distances = [_layer_distance(decomposer, prediction, scene, one) for one in matches]
     return torch.stack(distances, dim=2)
 
 
-def _distance_of_layers(
-    decomposer: Decomposer, prediction: Prediction, scene: Scene, chosen: Int[Tensor, "B L"]
+def _layer_distance(
+    decomposer: Decomposer, prediction: Prediction, scene: Scene, matched: Int[Tensor, "B L"]
 ) -> Float[Tensor, "B L"]:
-    """Return how far the predicted layers that are chosen are from those of the scene."""
+    """Return the distance of the matched predicted layers from those of the scene."""
     kinds = scene.sprite.clamp_min(0)
     image = torch.arange(len(scene), device=kinds.device)[:, None]
     sprites = decomposer.sprites.images().detach().index_select(0, kinds.flatten())
@@ -155,16 +176,16 @@ def _distance_of_layers(
         ]
 
     predicted = steps(
-        prediction.sprite_params[image, chosen, kinds], prediction.layer_params[image, chosen]
+        prediction.sprite_params[image, matched, kinds], prediction.layer_params[image, matched]
     )
-    found = steps(scene.sprite_params, scene.layer_params)
-    return _distance(sprites, predicted, found).view_as(kinds)
+    target = steps(scene.sprite_params, scene.layer_params)
+    return _distance(sprites, predicted, target).view_as(kinds)
 
 
-def _distance_of_backgrounds(
+def _background_distance(
     decomposer: Decomposer, prediction: Prediction, scene: Scene
 ) -> Float[Tensor, " B"]:
-    """Return how far predictions are for the backgrounds of the scenes."""
+    """Return the distance of the predictions for the backgrounds of the scenes."""
     assert decomposer.backgrounds is not None
     assert scene.background is not None
     assert scene.background_params is not None
@@ -176,20 +197,25 @@ def _distance_of_backgrounds(
 
 
 def _distance(
-    images: Float[Tensor, "n D h w"], predicted: Steps, found: Steps
+    images: Float[Tensor, "n D h w"], predicted: Steps, target: Steps
 ) -> Float[Tensor, " n"]:
-    """Compare, by squares, where points look, in half images, and colours where opaque."""
-    (looks, points), (wanted, places) = _effect(images, predicted), _effect(images, found)
-    opaque = wanted[:, -1].flatten(1).sum(1).clamp_min(1.0)
-    away = (points - places).square().sum(2).mean(1)
-    return away + (looks - wanted).square().flatten(1).sum(1) / opaque
+    """Return the squared distance of warped points plus that of the pixels.
+
+    Points are in half images; pixels are averaged over the target's opaque area.
+    """
+    (pixels, points), (target_pixels, target_points) = (
+        _effect(images, steps) for steps in (predicted, target)
+    )
+    opaque = target_pixels[:, -1].flatten(1).sum(1).clamp_min(1.0)
+    moved = (points - target_points).square().sum(2).mean(1)
+    return moved + (pixels - target_pixels).square().flatten(1).sum(1) / opaque
 
 
 def _effect(
     images: Float[Tensor, "n D h w"], steps: Steps
 ) -> tuple[Float[Tensor, "n D h w"], Float[Tensor, "n m 2"]]:
-    """Return what images come to look like, premultiplied, and where points look in them."""
-    points = canvas_points(ACROSS, ACROSS, like=images).expand(len(images), -1, -1)
+    """Return the changed images, premultiplied by alpha, and the points of a grid, pulled."""
+    points = canvas_points(GRID_SIDE, GRID_SIDE, like=images).expand(len(images), -1, -1)
     for chain, params in steps:
         images = chain.change_pixels(images, params)
     for chain, params in reversed(steps):
@@ -198,14 +224,14 @@ def _effect(
     return torch.cat([alpha * images[:, :-1], alpha], dim=1), points
 
 
-def _disorder(
+def _occlusion_cross_entropy(
     decomposer: Decomposer,
     prediction: Prediction,
     scene: Scene,
-    chosen: Int[Tensor, "B L"],
+    matched: Int[Tensor, "B L"],
 ) -> Float[Tensor, "B L L"]:
-    """Return the cross-entropy of which layer hides which."""
+    """Return the cross-entropy of the predicted occlusion for each pair of layers."""
     hides = decomposer.compositor.occlusion(prediction.occlusion_logits, training=True)
-    image = torch.arange(len(scene), device=chosen.device)[:, None, None]
-    hides = hides[image, chosen[:, :, None], chosen[:, None, :]]
+    image = torch.arange(len(scene), device=matched.device)[:, None, None]
+    hides = hides[image, matched[:, :, None], matched[:, None, :]]
     return binary_cross_entropy(hides, scene.occlusion, reduction="none")

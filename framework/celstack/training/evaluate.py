@@ -1,4 +1,4 @@
-"""Model, dataset and metrics to numbers."""
+"""Evaluate a model on a dataset with metrics."""
 
 from __future__ import annotations
 
@@ -25,11 +25,22 @@ def score(
     census: Census | None = None,
     engine: Engine | None = None,
 ) -> dict[str, float]:
-    """Score a model; a metric whose ground truth the dataset has not got is left out.
+    """Return the scores of a model by the names of the metrics.
 
-    Metrics that keep the scores of images have them afterwards. ``watch`` is told the size of
-    each batch that is done; ``census`` counts what sprites are used for. The processes of an
-    ``engine`` explain a part of each batch, and all have the scores.
+    A metric whose ground truth the dataset does not have is left out. Metrics with scores of
+    single images have these afterwards.
+
+    Args:
+        decomposer: The model; it is evaluated in evaluation mode and left in its own.
+        dataset: The images and their ground truth.
+        metrics: What to compute; they are reset first.
+        evaluation: The split, the number of images and the batch size.
+        watch: Called with the number of images after each batch.
+        census: Collects how sprites are used.
+        engine: Splits each batch among ranks; all ranks return the same scores.
+
+    Example:
+        score(trained.decomposer, assembly.dataset, assembly.metrics, assembly.evaluation)
     """
     device = next(decomposer.parameters()).device
     engine = engine or Engine()
@@ -42,9 +53,9 @@ def score(
             able = [m for m in able if all(getattr(batch, n) is not None for n in m.needs)]
             batch = to_device(batch, device)
             with torch.no_grad():
-                engine.processes.divide(len(batch))
-                own = batch.images[engine.processes.part(len(batch))]
-                scene = engine.whole(decomposer.explain(own))
+                engine.group.begin_batch(len(batch))
+                shard = batch.images[engine.group.local_slice(len(batch))]
+                scene = engine.gather_scene(decomposer.explain(shard))
                 rendering = decomposer.render(scene)
             for metric in able:
                 metric.update(scene, rendering, batch)

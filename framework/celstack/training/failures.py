@@ -1,47 +1,53 @@
-"""What stops a run from outside, told in a line that says what to change."""
+"""Turn exceptions caused from outside a run into errors that say what to change."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
 
-from celstack.errors import MishapError
+from celstack.errors import RecoverableError
 from celstack.text import describe_error, describe_os_error
 
 if TYPE_CHECKING:
     from celstack.recipe.assembly import Assembly
 
-# Allocators have an exception of their own here and there, and common words everywhere.
-NO_MEMORY = re.compile(r"out of memory|can't allocate memory|not enough memory", re.IGNORECASE)
-DIED = "DataLoader worker"
+# Allocators raise different exceptions, but their messages share these words.
+OUT_OF_MEMORY = re.compile(
+    r"out of memory|can't allocate memory|not enough memory", re.IGNORECASE
+)
+WORKER_DIED = "DataLoader worker"
 
 
-def as_mishap(error: BaseException, assembly: Assembly) -> MishapError | None:
-    """Tell what an exception means for a run; None where it is nothing of this kind."""
-    if isinstance(error, MemoryError) or NO_MEMORY.search(str(error)):
-        return MishapError(f"out of memory ({_short(error)}): {_less_memory(assembly)}")
-    # A worker that dies while it hands a batch over is a connection that breaks.
+def classify_failure(error: BaseException, assembly: Assembly) -> RecoverableError | None:
+    """Return what an exception means for a run, or None if it is a bug of the program.
+
+    Recoverable are: out of memory, a data loader worker that died, and errors of the operating
+    system such as a full disk. The run can be resumed once the cause is removed.
+    """
+    if isinstance(error, MemoryError) or OUT_OF_MEMORY.search(str(error)):
+        return RecoverableError(f"out of memory ({_summary(error)}): {_memory_hint(assembly)}")
+    # A worker that dies while it sends a batch breaks the connection.
     broken = isinstance(error, ConnectionError | EOFError)
-    if broken or (isinstance(error, RuntimeError) and DIED in str(error)):
-        return MishapError(
-            f"a process that loads images died ({_short(error)}); if the machine is short of "
-            f"memory, fewer than training.workers = {assembly.training.workers} need less"
+    if broken or (isinstance(error, RuntimeError) and WORKER_DIED in str(error)):
+        return RecoverableError(
+            f"a data loader worker died ({_summary(error)}); if the machine is short of "
+            f"memory, use fewer than training.workers = {assembly.training.workers}"
         )
     if isinstance(error, OSError):
-        return MishapError(describe_os_error(error))
-    return error if isinstance(error, MishapError) else None
+        return RecoverableError(describe_os_error(error))
+    return error if isinstance(error, RecoverableError) else None
 
 
-def _less_memory(assembly: Assembly) -> str:
-    size, judged = assembly.training.batch_size, assembly.evaluation.batch_size
-    sizes = f"training.batch_size is {size} and evaluation.batch_size {judged}"
+def _memory_hint(assembly: Assembly) -> str:
+    size, evaluated = assembly.training.batch_size, assembly.evaluation.batch_size
+    sizes = f"training.batch_size is {size} and evaluation.batch_size {evaluated}"
     if size == 1:
-        return f"{sizes}; a new run needs less with smaller images or fewer sprites"
-    return f"{sizes}; a new run needs less with, say, --set training.batch_size={size // 2}"
+        return f"{sizes}; start a new run with smaller images or fewer sprites"
+    return f"{sizes}; start a new run with, for example, --set training.batch_size={size // 2}"
 
 
-def _short(error: BaseException) -> str:
-    """Return the first sentence of what torch says, without where in its sources it was."""
+def _summary(error: BaseException) -> str:
+    """Return the first sentence of torch's message, without the place in its sources."""
     text = re.sub(
         r"^\w+: \[enforce fail at [^\]]*\] (\. |err == 0\. )?", "", describe_error(error)
     )

@@ -1,4 +1,4 @@
-"""The health check: finds parts of a model that have stopped to learn, or run away."""
+"""The health check: find parts of a model that have stopped learning, or diverge."""
 
 from __future__ import annotations
 
@@ -10,48 +10,49 @@ from torch import Tensor, nn
 
 from celstack.model.decomposer import Decomposer
 from celstack.model.transform_chain import Chain
-from celstack.recipe.schedule import Phase
+from celstack.recipe.schedule import ScheduledStage
 from celstack.runs.findings import Finding
 from celstack.scene import EMPTY, Scene
 
 CHECK_EVERY_STEPS = 500
-SETTLING_STEPS = 200
-"""A stage is given so many steps before gradients and differences must be there."""
+MIN_STAGE_STEPS = 200
+"""Zero gradients and constant predictions are not reported earlier in a stage."""
 VANISHED_RATIO = 1e-2
 EXPLODED_RATIO = 1e3
-"""Weights below, and above, so many times their first root mean square are not healthy."""
+"""The root mean square of weights may shrink or grow by these factors during a run."""
 MAX_WEIGHT = 100.0
-"""No weight explodes below this root mean square, whatever it started with."""
+"""Weights with a root mean square below this have not exploded, whatever their first one."""
 MAX_GRADIENT = 100.0
+"""The root mean square of a gradient above which it explodes."""
 MIN_RATE_FACTOR = 1e-2
-"""Where a rate is below this share of the recipe's, weights need not be seen to change."""
+"""Weights need not change visibly if their learning rate is reduced to less than this."""
 MIN_USES_PER_SPRITE = 100
-"""Fewer uses of all sprites together, divided by their number, say nothing of one of them."""
+"""Unused sprites are not reported before sprites were used so often on average."""
 MIN_SPREAD = 1e-4
-"""Predictions that differ less than this between images are the same for all of them."""
+"""Parameters whose standard deviation over images is less than this are constant."""
 MIN_ALPHA = 0.05
-"""A sprite whose mask is nowhere above this shows nothing."""
+"""A sprite whose alpha is nowhere above this is transparent."""
 
 
 class HealthCheck:
-    """Looks at weights, gradients and scenes of a run every so many steps.
+    """Checks weights, gradients and scenes every ``CHECK_EVERY_STEPS`` steps of a run.
 
-    It depends on nothing but the step it looks at and the start of the run, so that a run
-    that is resumed finds what an uninterrupted one does.
+    It depends only on the initial model and the current step, so that a resumed run has the
+    same findings as an uninterrupted one.
     """
 
     def __init__(self, decomposer: Decomposer) -> None:
-        """Remember how large weights are; the model has learned nothing yet."""
+        """Store the root mean square of all weights of an untrained model."""
         self.first_size = {n: _size(p) for n, p in decomposer.named_parameters()}
         self.before: dict[str, Tensor] = {}
 
     @staticmethod
-    def is_due(step: int, phase: Phase) -> bool:
-        """Tell whether to look after this step: every so often, and at the end of a stage."""
-        return step % CHECK_EVERY_STEPS == 0 or step == phase.end
+    def is_due(step: int, scheduled: ScheduledStage) -> bool:
+        """Return whether to check after this step: regularly, and at the end of a stage."""
+        return step % CHECK_EVERY_STEPS == 0 or step == scheduled.end
 
     def remember(self, decomposer: Decomposer) -> None:
-        """Called before a step after which ``check`` is due: keep the weights."""
+        """Copy the weights; call this before a step after which ``check`` is due."""
         named = decomposer.named_parameters()
         self.before = {name: weight.detach().clone() for name, weight in named}
 
@@ -61,21 +62,26 @@ class HealthCheck:
         decomposer: Decomposer,
         scene: Scene,
         usage: Int[Tensor, " K"] | None,
-        phase: Phase,
+        scheduled: ScheduledStage,
         step: int,
     ) -> list[Finding]:
-        """Return all findings after a step, whose gradients are still there.
+        """Return all findings after a step; its gradients must not be cleared yet.
 
-        ``usage`` counts how often sprites were used; None where unused ones are reassigned.
+        Args:
+            decomposer: The model after the step.
+            scene: The scenes of the step's batch.
+            usage: How often each sprite was used; None if unused ones are reassigned.
+            scheduled: The stage of the step.
+            step: The number of the step.
         """
-        settled = step - phase.start >= SETTLING_STEPS
-        findings = [*self._weights(decomposer), *_gradients(decomposer, settled)]
-        findings += self._changes(decomposer, phase, step)
-        if settled and phase.stage.teacher is None:
+        past_start = step - scheduled.start >= MIN_STAGE_STEPS
+        findings = [*self._weights(decomposer), *_gradients(decomposer, past_start)]
+        findings += self._changes(decomposer, scheduled, step)
+        if past_start and scheduled.stage.teacher is None:
             findings += _constant_transforms(decomposer, scene)
         if not decomposer.sprites_frozen:
             findings += _idle_sprites(decomposer, usage)
-            findings += _empty_layers(scene) if settled else ()
+            findings += _empty_layers(scene) if past_start else ()
         self.before = {}
         return findings
 
@@ -87,7 +93,7 @@ class HealthCheck:
         if decomposer.predictor is not None:
             axes = {id(p): axis for p, axis in decomposer.predictor.per_sprite()}
         for name, weight in decomposer.named_parameters():
-            # What starts at zero, or may be black, cannot vanish.
+            # Weights that start at zero cannot vanish; prototypes may turn black.
             first = 0.0 if id(weight) in prototypes else self.first_size[name]
             for place, size in _sizes(weight, axes.get(id(weight))):
                 detail = f"root mean square {size:.1e}, at first {first:.1e}"
@@ -96,11 +102,13 @@ class HealthCheck:
                 if size > max(EXPLODED_RATIO * first, MAX_WEIGHT):
                     yield Finding("exploding-weights", f"{name}{place}", detail)
 
-    def _changes(self, decomposer: Decomposer, phase: Phase, step: int) -> Iterator[Finding]:
-        """Compare with the weights before the step."""
+    def _changes(
+        self, decomposer: Decomposer, scheduled: ScheduledStage, step: int
+    ) -> Iterator[Finding]:
+        """Find weights that changed although frozen, or did not change despite a gradient."""
         frozen = {id(p) for p in decomposer.sprites.parameters()}
-        frozen = frozen if phase.stage.freeze_sprites else set()
-        schedule = phase.rate_factor(step - 1)
+        frozen = frozen if scheduled.stage.freeze_sprites else set()
+        schedule = scheduled.rate_factor(step - 1)
         for name, weight in decomposer.named_parameters():
             moved = not torch.equal(self.before[name], weight)
             rests = weight.grad is None or id(weight) in frozen
@@ -109,28 +117,28 @@ class HealthCheck:
                 yield Finding("moved-at-rest", name, f"by {change:.1e}")
             elif weight.grad is not None and weight.grad.any() and not moved:
                 network = name.startswith("predictor.")
-                stage = phase.stage
+                stage = scheduled.stage
                 factor = stage.network_factor if network else stage.prototype_factor
-                # A rate that a stage or its schedule has brought down is meant to be low.
+                # A stage or a schedule may reduce the rate to almost zero on purpose.
                 if factor * schedule > MIN_RATE_FACTOR:
                     size = f"gradient {_size(weight.grad):.1e}"
                     yield Finding("not-learning", name, size)
 
 
-def _gradients(decomposer: Decomposer, settled: bool) -> Iterator[Finding]:
-    """Find gradients that explode; and, once last layers have left zero, those that vanish."""
+def _gradients(decomposer: Decomposer, past_start: bool) -> Iterator[Finding]:
+    """Find exploding gradients; and zero ones, once zero-initialized last layers have moved."""
     for name, weight in decomposer.named_parameters():
         if weight.grad is None or not weight.numel():
             continue
         size = _size(weight.grad)
-        if size == 0.0 and settled:
+        if size == 0.0 and past_start:
             yield Finding("zero-gradient", name, f"weights {_size(weight):.1e}")
         elif not size < MAX_GRADIENT:
             yield Finding("exploding-gradient", name, f"{size:.1e}")
 
 
 def _constant_transforms(decomposer: Decomposer, scene: Scene) -> Iterator[Finding]:
-    """Compare parameters between images that use the same sprite on the same layer."""
+    """Find transforms whose parameters are equal in all images, per sprite and layer."""
     filled = scene.sprite != EMPTY
     layers = torch.arange(scene.sprite.shape[1], device=scene.sprite.device)
     places = scene.sprite + decomposer.sprites.count * layers
@@ -151,7 +159,7 @@ def _constant_transforms(decomposer: Decomposer, scene: Scene) -> Iterator[Findi
 
 
 def _spread(params: Float[Tensor, "n P"], group: Int[Tensor, " n"]) -> float | None:
-    """Return the standard deviation within groups; None where none has two members."""
+    """Return the standard deviation within groups; None if no group has two members."""
     _, group, counts = group.unique(return_inverse=True, return_counts=True)
     if len(params) == len(counts):
         return None
@@ -182,14 +190,15 @@ def _empty_layers(scene: Scene) -> Iterator[Finding]:
 
 
 def _sizes(weight: nn.Parameter, axis: int | None) -> Iterator[tuple[str, float]]:
-    """Return the size of a weight; or that of each sprite's share of it."""
+    """Return the size of a weight, or that of each sprite's slice along ``axis``."""
     if axis is None:
         yield "", _size(weight)
         return
-    for sprite, share in enumerate(weight.unbind(axis)):
-        yield f" of sprite {sprite}", _size(share)
+    for sprite, own in enumerate(weight.unbind(axis)):
+        yield f" of sprite {sprite}", _size(own)
 
 
 def _size(values: Tensor) -> float:
-    # Not in doubles, which some accelerators do not have.
+    """Return the root mean square; 0 of nothing."""
+    # Not in float64, which some accelerators do not support.
     return float(values.detach().float().square().mean().sqrt()) if values.numel() else 0.0

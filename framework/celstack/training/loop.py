@@ -7,7 +7,6 @@ from copy import deepcopy
 from pathlib import Path
 
 import attrs
-import torch
 
 from celstack.data.loader import batch_length, shuffled, to_device
 from celstack.errors import CelstackError
@@ -20,21 +19,22 @@ from celstack.runs.directory import RunDirectory
 from celstack.runs.findings import Finding
 from celstack.system import tune_allocator
 from celstack.text import describe_error
-from celstack.training.callbacks import Audience
+from celstack.training import reassign
+from celstack.training.callbacks import CallbackList
 from celstack.training.distributed.engine import Engine
-from celstack.training.distributed.setup import join
-from celstack.training.distributed.stopping import Stopping
+from celstack.training.distributed.setup import init_process_group
+from celstack.training.distributed.stopping import StopCoordinator
 from celstack.training.evaluate import score
 from celstack.training.health import HealthCheck
-from celstack.training.optimizer import build_optimizer, set_rates
-from celstack.training.reassign import reassign_when_due, reassigns
-from celstack.training.run_state import Keeper
+from celstack.training.initialize import init_model
+from celstack.training.optimizer import build_optimizer, set_learning_rates
+from celstack.training.run_state import RunState
 from celstack.training.step import take_step
 
 
 @attrs.frozen(eq=False)
 class Trained:
-    """What a run leaves in memory: the model, its scores, and the folder with the rest."""
+    """The result of a run: the model in evaluation mode, its scores, and the run folder."""
 
     decomposer: Decomposer
     scores: dict[str, float]
@@ -47,25 +47,32 @@ def run(
     device: str = "cpu",
     resume: bool = False,
 ) -> Trained:
-    """Learn sprites from images, score the result, and write it all into a directory.
+    """Train a model on a dataset, evaluate it, and write everything into a run folder.
 
-    Without a directory nothing is written; a folder's name stands for a new directory in it.
-    To ``resume`` is to go on, bit for bit, with a run of the same assembly that was stopped:
-    the directory is then its own, and so is a folder's name.
+    In one of several processes, as torchrun starts them, this is a distributed run: all ranks
+    return the same model and scores, and rank 0 alone writes files and calls observers.
 
-    In one of several processes, as torchrun starts them, a run is that of all of them: each
-    has the same model and scores in the end, and the first one alone writes and is watched.
+    Args:
+        assembly: The parts and settings of the run.
+        directory: A run directory; or a folder, in which a new run folder is made; or None,
+            to write nothing. With ``resume``, the folder is that of the run.
+        device: ``"cpu"``, ``"cuda"`` or ``"auto"``.
+        resume: Continue a stopped run of the same assembly, with bit-identical results.
+
+    Example:
+        trained = run(assembly, "runs")
+        print(trained.scores, trained.folder)
     """
     require_consistent(assembly)
     if resume and directory is None:
-        raise CelstackError("resume=True: say the directory of the run that is to go on")
-    processes = join(device)
+        raise CelstackError("resume=True: needs the directory of the run to resume")
+    group = init_process_group(device)
     with ExitStack() as stack:
-        with processes.one_mind():
-            own = _directory(assembly, directory, resume) if processes.first else None
+        with group.raise_on_all_ranks():
+            own = _directory(assembly, directory, resume) if group.is_main else None
             if own is not None:
                 stack.enter_context(own.held())
-        return _run(assembly, own, Engine(processes, assembly.training.precision), resume)
+        return _run(assembly, own, Engine(group, assembly.training.precision), resume)
 
 
 def _directory(
@@ -85,30 +92,30 @@ def _run(
     assembly: Assembly, directory: RunDirectory | None, engine: Engine, resume: bool
 ) -> Trained:
     tune_allocator()
-    decomposer = engine.fit(start(assembly)).train()
+    decomposer = engine.place_model(init_model(assembly)).train()
     health = HealthCheck(decomposer)
     optimizer = build_optimizer(decomposer, assembly.training)
-    audience = Audience(assembly.observers if engine.processes.first else [])
-    keeper = Keeper(decomposer, optimizer, directory, engine)
+    callbacks = CallbackList(assembly.observers if engine.group.is_main else [])
+    state = RunState(decomposer, optimizer, directory, engine)
     if resume:
-        keeper.resume()
-    engine.follow(decomposer, optimizer)
-    with Stopping(engine.processes) as stopping:
-        scores = _learn_and_judge(assembly, keeper, audience, stopping, health)
-    audience.tell("celstack_run_finished", folder=keeper.folder, scores=scores)
-    return Trained(decomposer, scores, keeper.folder)
+        state.resume()
+    engine.broadcast_state(decomposer, optimizer)
+    with StopCoordinator(engine.group) as stopping:
+        scores = _train_and_evaluate(assembly, state, callbacks, stopping, health)
+    callbacks.notify("celstack_run_finished", folder=state.folder, scores=scores)
+    return Trained(decomposer, scores, state.folder)
 
 
-def _learn_and_judge(
+def _train_and_evaluate(
     assembly: Assembly,
-    keeper: Keeper,
-    audience: Audience,
-    stopping: Stopping,
+    state: RunState,
+    callbacks: CallbackList,
+    stopping: StopCoordinator,
     health: HealthCheck,
 ) -> dict[str, float]:
-    decomposer, directory = keeper.decomposer, keeper.directory
+    decomposer, directory = state.decomposer, state.directory
     try:
-        _learn(assembly, keeper, audience, stopping, health)
+        _train(assembly, state, callbacks, stopping, health)
         decomposer.eval()
         census = Census(decomposer.sprites.count)
         scores = score(
@@ -118,51 +125,38 @@ def _learn_and_judge(
             assembly.evaluation,
             watch=lambda _: stopping.check(),
             census=census,
-            engine=keeper.engine,
+            engine=state.engine,
         )
-        audience.tell(
-            "celstack_evaluated", step=keeper.step, scores=scores, decomposer=decomposer
+        callbacks.notify(
+            "celstack_evaluated", step=state.step, scores=scores, decomposer=decomposer
         )
         if directory:
             directory.save_census(census, assembly, scores)
             directory.save_best(decomposer, census, assembly)
             directory.save_results(decomposer, assembly, scores)
-    # Whatever ends a run early, what was learned is kept and the observers are told.
+    # Also for KeyboardInterrupt: save a checkpoint and notify observers before the run ends.
     except BaseException as error:
-        keeper.save_if_sound()
-        asked = isinstance(error, KeyboardInterrupt)
-        reason = (str(error) or "interrupted") if asked else describe_error(error)
-        audience.tell("celstack_run_stopped", step=keeper.step, reason=reason)
+        state.save_on_exit()
+        interrupted = isinstance(error, KeyboardInterrupt)
+        reason = (str(error) or "interrupted") if interrupted else describe_error(error)
+        callbacks.notify("celstack_run_stopped", step=state.step, reason=reason)
         raise
     return scores
 
 
-def start(assembly: Assembly) -> Decomposer:
-    """Make a model that has learned nothing yet; the seed is all that its start depends on."""
-    torch.manual_seed(assembly.seed)
-    decomposer = assembly.decomposer()
-    count = assembly.dataset.count("train")
-    prototypes = [decomposer.sprites, decomposer.backgrounds]
-    wanted = max(part.sample_size for part in prototypes if part is not None)
-    sample = torch.randperm(count)[:wanted].tolist()
-    decomposer.prepare(assembly.dataset.read("train", sample).images)
-    return decomposer
-
-
-def _learn(
+def _train(
     assembly: Assembly,
-    keeper: Keeper,
-    audience: Audience,
-    stopping: Stopping,
+    state: RunState,
+    callbacks: CallbackList,
+    stopping: StopCoordinator,
     health: HealthCheck,
 ) -> None:
-    decomposer, optimizer, engine = keeper.decomposer, keeper.optimizer, keeper.engine
+    decomposer, optimizer, engine = state.decomposer, state.optimizer, state.engine
     dataset, training, seed = assembly.dataset, assembly.training, assembly.seed
-    count, processes = dataset.count("train"), engine.processes
-    # Copies, as all parts of a model are: selectors may remember something.
-    stages = deepcopy(assembly.stages)
-    phases = schedule(stages, count, training.batch_size)
-    steps = phases[-1].end
+    count, group = dataset.count("train"), engine.group
+    # Copied, like all parts of the model, because selectors may have state.
+    stages = schedule(deepcopy(assembly.stages), count, training.batch_size)
+    steps = stages[-1].end
     device = next(decomposer.parameters()).device
     batches = shuffled(
         dataset,
@@ -170,35 +164,36 @@ def _learn(
         training.batch_size,
         seed,
         training.workers,
-        skip=keeper.step,
-        part=processes.part,
+        skip=state.step,
+        part=group.local_slice,
     )
-    audience.tell(
+    callbacks.notify(
         "celstack_run_started",
         assembly=assembly,
         decomposer=decomposer,
-        folder=keeper.folder,
+        folder=state.folder,
         steps=steps,
-        step=keeper.step,
+        step=state.step,
     )
-    for phase in phases:
-        if phase.end <= keeper.step:
-            continue  # it was finished before the run was resumed
-        begin_stage(decomposer, phase.stage)
-        keeper.stage = phase.number
-        if phase.start == keeper.step:
-            keeper.usage.reset()
-            keeper.log(begins=phase.title)
-        audience.tell("celstack_phase_started", phase=phase, step=keeper.step)
-        while keeper.step < phase.end:
-            # Of a batch, this process reads its own share.
+    for scheduled in stages:
+        stage = scheduled.stage
+        if scheduled.end <= state.step:
+            continue  # finished before the run was resumed
+        begin_stage(decomposer, stage)
+        state.stage = scheduled.number
+        if scheduled.start == state.step:
+            state.usage.reset()
+            state.log(begins=scheduled.title)
+        callbacks.notify("celstack_phase_started", phase=scheduled, step=state.step)
+        while state.step < scheduled.end:
+            # This rank's shard of the batch.
             images = to_device(next(batches), device).images
-            processes.divide(batch_length(count, training.batch_size, keeper.step))
-            factor = phase.rate_factor(keeper.step)
-            rates = set_rates(optimizer, training, phase.stage, factor)
-            # Observers are told when a step is whole: whatever they do then costs none of it.
-            with keeper.stepping():
-                if due := health.is_due(keeper.step + 1, phase):
+            group.begin_batch(batch_length(count, training.batch_size, state.step))
+            factor = scheduled.rate_factor(state.step)
+            rates = set_learning_rates(optimizer, training, stage, factor)
+            # Observers are called after the step: an error in one cannot leave it half done.
+            with state.atomic_step():
+                if due := health.is_due(state.step + 1, scheduled):
                     health.remember(decomposer)
                 loss, scene = take_step(
                     decomposer,
@@ -206,39 +201,43 @@ def _learn(
                     images,
                     training.mask_noise,
                     training.area_cost,
-                    phase.stage.teacher,
+                    stage.teacher,
                     engine,
                 )
-                keeper.count_step(loss, phase.title)
-                keeper.log_usage(scene)
+                state.count_step(loss, scheduled.title)
+                state.log_usage(scene)
                 findings: list[Finding] = []
                 if due:
-                    counts = None if reassigns(training, phase.stage) else keeper.usage.counts
-                    findings = health.check(decomposer, scene, counts, phase, keeper.step)
-                    keeper.log_findings(findings)
-                again = reassign_when_due(training, phase.stage, keeper, images, scene)
-            audience.tell(
+                    counts = (
+                        None if reassign.is_enabled(training, stage) else state.usage.counts
+                    )
+                    findings = health.check(decomposer, scene, counts, scheduled, state.step)
+                    state.log_findings(findings)
+                reassigned = reassign.reassign_when_due(training, stage, state, images, scene)
+            callbacks.notify(
                 "celstack_step_finished",
-                step=keeper.step,
+                step=state.step,
                 loss=loss,
                 images=len(scene),
                 scene=scene,
                 rates=rates,
             )
             if findings:
-                audience.tell("celstack_health_checked", step=keeper.step, findings=findings)
-            if again:
-                audience.tell("celstack_sprites_reassigned", step=keeper.step, sprites=again)
-            if keeper.step % training.checkpoint_every == 0 or keeper.step in (1, steps):
-                keeper.save()
-                engine.follow(decomposer, optimizer)
-                if keeper.folder:
-                    audience.tell("celstack_checkpoint_saved", step=keeper.step)
+                callbacks.notify("celstack_health_checked", step=state.step, findings=findings)
+            if reassigned:
+                callbacks.notify(
+                    "celstack_sprites_reassigned", step=state.step, sprites=reassigned
+                )
+            if state.step % training.checkpoint_every == 0 or state.step in (1, steps):
+                state.save()
+                engine.broadcast_state(decomposer, optimizer)
+                if state.folder:
+                    callbacks.notify("celstack_checkpoint_saved", step=state.step)
             stopping.check()
 
 
 def begin_stage(decomposer: Decomposer, stage: Stage) -> None:
-    """Set what is at work in a stage, and what is frozen."""
+    """Set the selector, the active transforms and the frozen parts of a stage."""
     decomposer.use(stage.selector)
     decomposer.activate(stage.transforms)
     decomposer.sprites_frozen = stage.freeze_sprites

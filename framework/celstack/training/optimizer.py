@@ -1,4 +1,4 @@
-"""The optimiser: Adam, with rates of their own for prototypes, encoder and heads."""
+"""The optimizer: Adam, with separate learning rates for prototypes, encoder and heads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from celstack.recipe.assembly import Stage, Training
 
 
 def build_optimizer(decomposer: Decomposer, training: Training) -> torch.optim.Optimizer:
-    """Make Adam; only networks have weight decay, and each parameter is moved once a step."""
+    """Build Adam with a parameter group per learning rate; only networks have weight decay.
+
+    The groups are called ``prototypes``, ``encoder`` and ``heads``; empty ones are left out.
+    """
     prototypes = [*decomposer.sprites.parameters()]
     if decomposer.backgrounds is not None:
         prototypes += decomposer.backgrounds.parameters()
@@ -36,10 +39,17 @@ def build_optimizer(decomposer: Decomposer, training: Training) -> torch.optim.O
     )
 
 
-def set_rates(
+def set_learning_rates(
     optimizer: torch.optim.Optimizer, training: Training, stage: Stage, factor: float = 1.0
 ) -> dict[str, float]:
-    """Set the learning rates of a stage, times a factor; return those in use by their group."""
+    """Set the learning rates of a stage, and return them by the name of their group.
+
+    Args:
+        optimizer: What ``build_optimizer`` returned.
+        training: The base rates.
+        stage: The factors for prototypes and networks.
+        factor: What the schedule multiplies all rates by.
+    """
     rates = {
         "prototypes": training.prototype_rate * stage.prototype_factor * factor,
         "encoder": training.encoder_rate * stage.network_factor * factor,
@@ -51,6 +61,7 @@ def set_rates(
 
 
 def _networks(decomposer: Decomposer) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
+    """Return the parameters of encoders, and all others of the predictor."""
     if decomposer.predictor is None:
         return [], []
     encoders = [part for part in decomposer.predictor.modules() if isinstance(part, Encoder)]

@@ -1,4 +1,4 @@
-"""Reassignment: sprites that nobody uses, or needs, start again as something else."""
+"""Reassignment: give sprites that are not used, or are duplicates, a new start."""
 
 from __future__ import annotations
 
@@ -14,36 +14,47 @@ from celstack.scene import Scene
 
 if TYPE_CHECKING:
     from celstack.recipe.assembly import Stage, Training
-    from celstack.training.run_state import Keeper
+    from celstack.training.run_state import RunState
 
 JITTER = 1e-4
-"""How far a copy's own parameters are from the original's, so that the two can part."""
+"""The standard deviation of the noise on a copy, so that it can diverge from the original."""
 
 
-def reassigns(training: Training, stage: Stage) -> bool:
-    """Tell whether a stage reassigns sprites that nobody uses."""
+def is_enabled(training: Training, stage: Stage) -> bool:
+    """Return whether unused sprites are reassigned in a stage."""
     return bool(training.reassign_every) and stage.reassign and stage.teacher is None
 
 
 def reassign_when_due(
     training: Training,
     stage: Stage,
-    keeper: Keeper,
+    state: RunState,
     images: Float[Tensor, "B C H W"],
     scene: Scene,
 ) -> list[int]:
-    """Count which sprites were used; when it is time, start those again that nobody uses."""
-    keeper.usage.add(scene.sprite)
-    if not reassigns(training, stage) or keeper.step % training.reassign_every:
+    """Count the sprites of a step, and reassign unused ones every ``reassign_every`` steps.
+
+    Args:
+        training: The interval and the threshold.
+        stage: The stage of this step, which may disable reassignment.
+        state: The run; its model, optimizer and usage counts are changed.
+        images: This rank's shard of the batch.
+        scene: The scenes of the global batch.
+
+    Returns:
+        The sprites that were reassigned.
+    """
+    state.usage.add(scene.sprite)
+    if not is_enabled(training, stage) or state.step % training.reassign_every:
         return []
-    (images,), below = keeper.engine.processes.gather([images]), training.reassign_below
-    again = reassign_unused(
-        keeper.decomposer, keeper.optimizer, keeper.usage, below, (images, scene)
+    (images,), below = state.engine.group.gather_batch([images]), training.reassign_below
+    reassigned = reassign_unused(
+        state.decomposer, state.optimizer, state.usage, below, (images, scene)
     )
-    if again:
-        keeper.engine.follow(keeper.decomposer, keeper.optimizer)
-        keeper.log(reassigned=again)
-    return again
+    if reassigned:
+        state.engine.broadcast_state(state.decomposer, state.optimizer)
+        state.log(reassigned=reassigned)
+    return reassigned
 
 
 def reassign_unused(
@@ -53,44 +64,57 @@ def reassign_unused(
     below: float,
     last: tuple[Float[Tensor, "B C H W"], Scene] | None = None,
 ) -> list[int]:
-    """Start unused sprites again, if sprites learn at all just now, and count anew.
+    """Reassign unused sprites unless sprites are frozen, and reset the counts.
 
-    One of two twins is unused, too. Sprites begin as what the selector says the ``last``
-    scenes miss of their images, and so do others that it gives up; where it cannot say, as
-    copies of the sprite used most.
+    The less used sprite of a duplicate pair counts as unused. A new sprite is what the
+    selector proposes for the parts of ``last`` that scenes do not explain (it may propose to
+    replace other sprites, too); without a proposal, a copy of the sprite that is used most.
+
+    Args:
+        decomposer: The model, changed in place.
+        optimizer: Its state for the sprites is reset or copied.
+        usage: How often each sprite was used since the last time.
+        below: Sprites used less than this, divided by K, of the time are unused.
+        last: The last batch of images and its scenes.
+
+    Returns:
+        The sprites that were reassigned, sorted.
     """
     if decomposer.sprites_frozen:
         usage.reset()
         return []
     selector = decomposer.selector
     unused = usage.unused(below, relative_to_most=selector.empty_cost is not None)
-    unused = _with_twins(unused, selector.twins(decomposer), usage.counts.tolist())
+    unused = _with_duplicates(unused, selector.twins(decomposer), usage.counts.tolist())
     missed = selector.missed(*last, decomposer, unused) if last else {}
-    again = redraw(decomposer, optimizer, missed)
-    left = [target for target in unused if target not in again]
+    redrawn = redraw_sprites(decomposer, optimizer, missed)
+    left = [target for target in unused if target not in redrawn]
     if left:
-        reassign(decomposer, optimizer, left, usage.most_used())
+        copy_sprite(decomposer, optimizer, left, usage.most_used())
     usage.reset()
-    return sorted({*again, *left})
+    return sorted({*redrawn, *left})
 
 
-def _with_twins(
-    unused: list[int], twins: list[tuple[int, int]], counts: list[int]
+def _with_duplicates(
+    unused: list[int], duplicates: list[tuple[int, int]], counts: list[int]
 ) -> list[int]:
-    """Add the less used one of every two twins that are both there."""
-    gone = set(unused)
-    for pair in twins:
-        if not gone.intersection(pair):
-            gone.add(min(pair, key=lambda sprite: counts[sprite]))
-    return sorted(gone)
+    """Add the less used sprite of every pair of duplicates of which both are used."""
+    result = set(unused)
+    for pair in duplicates:
+        if not result.intersection(pair):
+            result.add(min(pair, key=lambda sprite: counts[sprite]))
+    return sorted(result)
 
 
-def redraw(
+def redraw_sprites(
     decomposer: Decomposer,
     optimizer: torch.optim.Optimizer,
     images: dict[int, Float[Tensor, "D h w"]],
 ) -> list[int]:
-    """Draw sprites anew, and let the optimiser forget them; return those that could be."""
+    """Replace sprites by images and reset their optimizer state; return those replaced.
+
+    A prototype may refuse, for example because it is generated by a network.
+    """
     drawn = [target for target in images if decomposer.sprites.redraw(target, images[target])]
     for parameter in decomposer.sprites.per_image() if drawn else ():
         for moment in _moments(optimizer, parameter):
@@ -99,29 +123,29 @@ def redraw(
     return drawn
 
 
-def reassign(
-    decomposer: Decomposer, optimizer: torch.optim.Optimizer, unused: list[int], source: int
+def copy_sprite(
+    decomposer: Decomposer, optimizer: torch.optim.Optimizer, targets: list[int], source: int
 ) -> None:
-    """Make copies of one sprite, with its heads and the optimiser's memory of both."""
+    """Overwrite sprites by copies of one, with its prediction heads and optimizer state."""
     own = [(parameter, 0) for parameter in decomposer.sprites.per_image()]
     heads = decomposer.predictor.per_sprite() if decomposer.predictor is not None else []
     with torch.no_grad():
         for parameter, axis in [*own, *heads]:
-            for target in unused:
+            for target in targets:
                 _copy(parameter, axis, source, target)
                 for moment in _moments(optimizer, parameter):
                     if moment.shape == parameter.shape:
                         _copy(moment, axis, source, target)
         for parameter, _ in own:
-            for target in unused:
+            for target in targets:
                 parameter[target] += JITTER * torch.randn(parameter[target].shape).to(parameter)
 
 
 def _moments(optimizer: torch.optim.Optimizer, parameter: Tensor) -> list[Tensor]:
-    """Return what the optimizer remembers of a parameter; nothing of what has only rested."""
-    # Not state[parameter], which would remember an empty memory, and save it.
-    known = optimizer.state.get(parameter, {})
-    return [moment for moment in known.values() if torch.is_tensor(moment)]
+    """Return the optimizer's state tensors of a parameter; none if it was never updated."""
+    # Not state[parameter], which is a defaultdict and would save an empty entry.
+    state = optimizer.state.get(parameter, {})
+    return [moment for moment in state.values() if torch.is_tensor(moment)]
 
 
 def _copy(values: Float[Tensor, "*any"], axis: int, source: int, target: int) -> None:

@@ -1,4 +1,4 @@
-"""The keeper of a run: counts steps, logs losses, and keeps what was learned."""
+"""The state of a run: its step counter, log and checkpoints."""
 
 from __future__ import annotations
 
@@ -20,18 +20,26 @@ from celstack.runs.checkpoint import check_onward, pack, read_checkpoint, unpack
 from celstack.runs.directory import RunDirectory
 from celstack.runs.findings import Finding
 from celstack.scene import Scene
-from celstack.signals import uninterrupted
+from celstack.signals import defer_interrupts
 from celstack.text import printable
 from celstack.training.distributed.engine import Engine
 
-BLOCK = 25
-"""How many steps of an accelerator are logged at a time."""
-USAGE_EVERY = 10
-"""The usage of each tenth step tells enough, and keeps the log short."""
+LOG_BLOCK_STEPS = 25
+"""On an accelerator, losses are read and logged in blocks, because reading synchronizes."""
+USAGE_EVERY_STEPS = 10
+"""How often the usage of sprites is logged; more would make the log long."""
 
 
-class Keeper:
-    """Counts the steps and keeps what was learned, if there is a directory to keep it in."""
+class RunState:
+    """Everything that changes during a run, and how it is logged, saved and resumed.
+
+    Args:
+        decomposer: The model, on its device.
+        optimizer: Its optimizer.
+        directory: Where to write; without one nothing is logged or saved. On ranks other
+            than 0 it is None.
+        engine: The processes and the precision; by default one process, 32 bits.
+    """
 
     def __init__(
         self,
@@ -48,58 +56,59 @@ class Keeper:
         self.recipe = directory.recipe() if directory else ""
         self.step = 0
         self.stage = 1
-        self.saved = 0
-        self.whole = True
-        # Clocks are set forth and back; between two lines of a log, time only passes.
+        self.saved_step = 0
+        self.consistent = True
+        """False while a step is in progress, and after one that failed."""
+        # The wall clock may be adjusted; times in the log must not go backwards.
         self.clock = time.time() - time.monotonic()
         self.pending: list[tuple[int, str, Loss]] = []
 
     def resume(self) -> None:
-        """Go back to the last checkpoint; where there is none yet, to the beginning."""
+        """Load the last checkpoint on all ranks; without one, start from the beginning."""
         path = (self.folder or Path()) / "checkpoint.pt"
-        processes = self.engine.processes
+        group = self.engine.group
         state: dict[str, Any] = {}
-        with processes.one_mind():
-            if processes.first and path.exists():
+        with group.raise_on_all_ranks():
+            if group.is_main and path.exists():
                 state = read_checkpoint(path)
                 check_onward(state, self.recipe, path)
-        state = processes.tell_state(state)
+        state = group.broadcast_object(state)
         if self.directory:
             self.directory.cut_log(state.get("log", 0))
         if not state:
             return
         unpack(state, self.decomposer, self.optimizer, self.usage.counts, path.parent)
         if state["model"].keys() != self.decomposer.state_dict().keys():
-            self._warn(f"{path}: was made by an earlier version and is converted")
-        self.engine.load_state(state.get("scaler", {}))
-        self.step = self.saved = state["step"]
-        here = str(torch.__version__)
-        if state["torch"] != here:
-            made = printable(state["torch"])
-            self._warn(f"{path}: was made with torch {made}, and this is {here}")
+            self._warn(f"{path}: converted from an earlier version of Celstack")
+        self.engine.load_scaler(state.get("scaler", {}))
+        self.step = self.saved_step = state["step"]
+        installed = str(torch.__version__)
+        if state["torch"] != installed:
+            saved_with = printable(state["torch"])
+            self._warn(f"{path}: saved with torch {saved_with}, now running {installed}")
 
     def _warn(self, text: str) -> None:
-        if self.engine.processes.first:
-            said = f"celstack: warning: {text}: the run goes on, but not to the last bit"
-            print(said, file=sys.stderr)  # noqa: T201
+        if self.engine.group.is_main:
+            line = f"celstack: warning: {text}; results may differ in the last digits"
+            print(line, file=sys.stderr)  # noqa: T201
 
     @contextmanager
-    def stepping(self) -> Iterator[None]:
-        """Take one step, which Ctrl-C does not halve; one that fails is never saved."""
-        with uninterrupted():
-            self.whole = False
+    def atomic_step(self) -> Iterator[None]:
+        """Defer Ctrl-C and SIGTERM to the end of a step; a step that fails is never saved."""
+        with defer_interrupts():
+            self.consistent = False
             yield
-            self.whole = True
+            self.consistent = True
 
     def count_step(self, loss: Loss, stage: str) -> None:
-        """Count a step; log it now, or with others where asking for numbers takes time."""
+        """Increment the step counter, and log the loss, at once or in blocks."""
         self.step += 1
         self.pending.append((self.step, stage, loss))
-        if loss.total.device.type == "cpu" or len(self.pending) == BLOCK:
+        if loss.total.device.type == "cpu" or len(self.pending) == LOG_BLOCK_STEPS:
             self.log_pending()
 
     def log_pending(self) -> None:
-        """Log the steps since the last time, or stop at one whose loss is not a number."""
+        """Log the losses not logged yet; raise RunFailedError at one that is not finite."""
         for step, stage, loss in self.pending:
             numbers = loss.numbers()
             for name, value in numbers.items():
@@ -107,51 +116,51 @@ class Keeper:
                     self.step = step - 1
                     raise RunFailedError(
                         f"step {step}: the loss is {value} in its term '{name}'; try lower "
-                        f"learning rates, and look for odd values in the images{self._kept()}"
+                        f"learning rates, and check the images' values{self._last_checkpoint()}"
                     )
             if self.directory:
                 self.directory.log(step=step, stage=stage, **numbers)
         self.pending.clear()
 
     def log(self, **fields: Any) -> None:
-        """Write a line about this step, and when it was."""
+        """Write a line with fields of this step, and the time, to the log."""
         if self.directory:
             self.directory.log(
                 step=self.step, time=round(self.clock + time.monotonic(), 3), **fields
             )
 
     def log_usage(self, scene: Scene) -> None:
-        """Log, every so many steps, how often the last one used each sprite."""
-        if self.directory and self.step % USAGE_EVERY == 0:
+        """Log how often the scenes use each sprite, every ``USAGE_EVERY_STEPS`` steps."""
+        if self.directory and self.step % USAGE_EVERY_STEPS == 0:
             usage = Usage(self.decomposer.sprites.count, scene.sprite.device)
             usage.add(scene.sprite)
             self.log(usage=usage.counts.tolist())
 
     def log_findings(self, findings: Sequence[Finding]) -> None:
-        """Log what the health check found: an empty list where all is well."""
+        """Log what the health check found; an empty list means no problems."""
         self.log(health=[finding._asdict() for finding in findings])
 
     def save(self) -> None:
-        """Write a checkpoint; weights that are not numbers must not replace good ones."""
+        """Write a checkpoint; raise RunFailedError instead if a weight is not finite."""
         self.log_pending()
         for name, weight in self.decomposer.state_dict().items():
             if not torch.isfinite(weight).all():
                 raise RunFailedError(
-                    f"step {self.step}: the weights of {name} are no longer numbers; try "
-                    f"lower learning rates{self._kept()}"
+                    f"step {self.step}: the weights of {name} are not finite; try lower "
+                    f"learning rates{self._last_checkpoint()}"
                 )
         if self.directory:
             counts, place = self.usage.counts, (self.step, self.stage)
             state = pack(self.decomposer, self.optimizer, counts, place, self.recipe)
-            self.directory.save_checkpoint({**state, **self.engine.state()})
-            self.saved = self.step
+            self.directory.save_checkpoint({**state, **self.engine.state_dict()})
+            self.saved_step = self.step
 
-    def _kept(self) -> str:
-        return f"; the checkpoint of step {self.saved} is kept" if self.saved else ""
+    def _last_checkpoint(self) -> str:
+        return f"; the checkpoint of step {self.saved_step} is kept" if self.saved_step else ""
 
-    def save_if_sound(self) -> None:
-        """Write a checkpoint when a run is stopped, unless that would spoil the last one."""
-        # Something ended the run already, and that is what is told.
+    def save_on_exit(self) -> None:
+        """Save a run that is being stopped, unless a step is half done; ignore errors."""
+        # An exception is being handled already, and that one is reported.
         with suppress(RunFailedError, OSError, MemoryError, RuntimeError):
-            if self.whole and self.step > self.saved:
+            if self.consistent and self.step > self.saved_step:
                 self.save()

@@ -1,4 +1,4 @@
-"""One training step: explain a batch, compare, learn."""
+"""One training step: explain a batch, compute the loss, update the parameters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from celstack.interfaces.selector import Selector
 from celstack.model.decomposer import Decomposer
 from celstack.model.objective import Loss, objective
 from celstack.scene import Scene
-from celstack.training.distillation import take_lesson
+from celstack.training.distillation import distillation_step
 from celstack.training.distributed.engine import Engine
 
 
@@ -23,21 +23,33 @@ def take_step(
     teacher: Selector | None = None,
     engine: Engine | None = None,
 ) -> tuple[Loss, Scene]:
-    """Explain a batch, compare, learn. A loss that is not a number teaches nothing.
+    """Explain a batch, compute its loss, and update the parameters unless it is not finite.
 
-    The images are this process's own; loss and scenes are those of the whole batch.
+    Args:
+        decomposer: The model, in training mode.
+        optimizer: Holds all parameters of the model that are trained.
+        images: This rank's shard of the batch.
+        mask_noise: The amplitude of the uniform noise that is added to masks.
+        area_cost: The price of a layer that is opaque everywhere.
+        teacher: A selector whose scenes the predictor is trained to reproduce; without one,
+            the model is trained to reconstruct the images.
+        engine: Where and in what precision to compute; by default one process, 32 bits.
+
+    Returns:
+        The loss, without gradients, and the scenes of the global batch.
     """
     engine = engine or Engine()
     if teacher is not None:
-        loss, scene = take_lesson(decomposer, images, teacher, engine.processes.mean_count)
+        count = engine.group.mean_denominator
+        loss, scene = distillation_step(decomposer, images, teacher, count)
     else:
         noise = decomposer.draw_noise(mask_noise)
         scene = decomposer.explain(images, noise)
         again, masks = decomposer.reconstruct(scene, noise)
         loss = objective(images, scene, again, masks, decomposer.price or 0.0, area_cost)
-    own = engine.share(loss)
-    loss = engine.total(own)
-    # Asking an accelerator would make it wait; there the log finds out, a little later.
+    local = engine.scale_loss(loss)
+    loss = engine.reduce_loss(local)
+    # On an accelerator this check would synchronize; there RunState finds it a little later.
     if images.device.type != "cpu" or torch.isfinite(loss.total):
-        engine.learn(own.total, optimizer)
-    return loss, engine.whole(scene)
+        engine.backward_step(local.total, optimizer)
+    return loss, engine.gather_scene(scene)

@@ -1,1 +1,1 @@
-"""Observers: those who are told what happens in a run."""
+"""Observers: parts that are called during a run, to show or write its progress."""

@@ -1,4 +1,4 @@
-"""Report: a page to look at, while a run goes on and when it ends."""
+"""Report: an HTML page about a run, refreshed during training and written at its end."""
 
 import time
 from pathlib import Path
@@ -8,14 +8,14 @@ from annotated_types import Ge
 
 from celstack import Assembly, Decomposer, Observer, RunDirectory, hookimpl
 from celstack.report.run_page import State, make_page
-from celstack.signals import AT_ONCE
+from celstack.signals import INTERRUPTED_TWICE
 
-SHARE = 20
-"""Making pages takes no more than one part in so many of a run's time."""
+MIN_TRAINING_RATIO = 20
+"""Between two pages, training gets at least so many times the time that a page took."""
 
 
 class Report(Observer):
-    """Writes report.html into the run's folder every so many seconds, and at the end."""
+    """Writes report.html into the run folder every ``every`` seconds, and at the end."""
 
     def __init__(self, every: Annotated[int, Ge(1)] = 60) -> None:
         self.every = every
@@ -24,33 +24,34 @@ class Report(Observer):
     def celstack_run_started(
         self, assembly: Assembly, decomposer: Decomposer, folder: Path | None, steps: int
     ) -> None:
-        """Remember what pages are about; a run without a folder has none."""
+        """Store what pages show; without a run folder nothing is written."""
         self.assembly, self.decomposer = assembly, decomposer
         self.folder, self.steps = folder, steps
         self.due = time.monotonic() + self.every
 
     @hookimpl
     def celstack_step_finished(self, step: int) -> None:
-        """Write a page if it is time."""
+        """Write a page if one is due."""
         if time.monotonic() < self.due:
             return
         began = time.monotonic()
-        text = f"The run goes on: {step:,} of {self.steps:,} steps are done."
-        self._write(State(f"{text} This page looks again by itself.", self.every))
+        text = f"Training: step {step:,} of {self.steps:,}."
+        refresh = f"This page refreshes every {_duration(self.every)}."
+        self._write(State(f"{text} {refresh}", self.every))
         ended = time.monotonic()
-        self.due = ended + max(self.every, SHARE * (ended - began))
+        self.due = ended + max(self.every, MIN_TRAINING_RATIO * (ended - began))
 
     @hookimpl
     def celstack_run_finished(self) -> None:
-        """Write the last page, with scores."""
+        """Write the final page, with scores."""
         self._write(None)
 
     @hookimpl
     def celstack_run_stopped(self, step: int, reason: str) -> None:
-        """Write a page about what was learned until then, unless nobody waits for it."""
-        if reason == AT_ONCE:
+        """Write a page of the unfinished run, except after a second Ctrl-C."""
+        if reason == INTERRUPTED_TWICE:
             return
-        self._write(State(f"The run was stopped after step {step:,}: {reason}."))
+        self._write(State(f"Stopped after step {step:,}: {reason}."))
 
     def _write(self, state: State | None) -> None:
         if self.folder is not None:
@@ -58,7 +59,13 @@ class Report(Observer):
             RunDirectory(self.folder).save_page(page.text)
 
 
+def _duration(seconds: int) -> str:
+    if seconds == 60:
+        return "minute"
+    return "second" if seconds == 1 else f"{seconds} seconds"
+
+
 @hookimpl
 def celstack_observers() -> dict[str, type[Report]]:
-    """Let recipes say ``observers = ["report"]``."""
+    """Register ``observers = ["report"]``."""
     return {"report": Report}

@@ -1,4 +1,4 @@
-"""TensorBoard: curves, sprites and decompositions, for `tensorboard --logdir runs`."""
+"""TensorBoard: scalars, sprites and decompositions, for `tensorboard --logdir runs`."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,11 +15,11 @@ from celstack.model.objective import Loss
 
 
 class Tensorboard(Observer):
-    """Writes curves every so many steps, and pictures every so many.
+    """Writes scalars every ``every`` steps, and images every ``pictures_every`` steps.
 
-    Curves are the loss and its terms, learning rates, and each sprite's share of the layers
-    that were filled since the last time; pictures are sprites, their masks, backgrounds, and
-    held-out images taken apart. Scores come at the end.
+    Scalars are the loss and its terms, learning rates, and each sprite's share of the
+    non-empty layers since the last time. Images are sprites, their masks, backgrounds, and
+    decompositions of held-out images. Scores are written at the end.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class Tensorboard(Observer):
     def celstack_run_started(
         self, assembly: Assembly, decomposer: Decomposer, folder: Path | None, step: int
     ) -> None:
-        """Open the events file; a run without a folder has none."""
+        """Open the event file; without a run folder nothing is written."""
         from torch.utils.tensorboard import SummaryWriter
 
         self.assembly, self.decomposer = assembly, decomposer
@@ -40,12 +40,12 @@ class Tensorboard(Observer):
         if folder is None:
             return
         recipe = folder / "resolved.toml"
-        known = not recipe.is_file() or any(folder.glob("events.out.tfevents.*"))
-        # What a run that was stopped has written after this step is written once more.
+        has_text = not recipe.is_file() or any(folder.glob("events.out.tfevents.*"))
+        # A resumed run writes the steps after its checkpoint again.
         self.writer = SummaryWriter(str(folder), purge_step=step + 1)
-        if not known:
+        if not has_text:
             text = recipe.read_text(encoding="utf-8")
-            # Indented, it is code, of which nothing is taken for markup.
+            # Indented, Markdown shows it as code.
             self.writer.add_text("recipe", "".join(f"    {x}\n" for x in text.splitlines()))
             self.writer.flush()
 
@@ -53,7 +53,7 @@ class Tensorboard(Observer):
     def celstack_step_finished(
         self, step: int, loss: Loss, scene: Scene, rates: Mapping[str, float]
     ) -> None:
-        """Write curves and pictures when it is time."""
+        """Write scalars and images when they are due."""
         if not self.writer:
             return
         self.usage.add(scene.sprite)
@@ -72,13 +72,13 @@ class Tensorboard(Observer):
 
     @hookimpl
     def celstack_checkpoint_saved(self) -> None:
-        """Keep what was written: a run that goes on from here does not write it again."""
-        if self.writer and self._there():
+        """Flush: a run resumed from this checkpoint does not write earlier steps again."""
+        if self.writer and self._folder_exists():
             self.writer.flush()
 
     @hookimpl
     def celstack_evaluated(self, step: int, scores: Mapping[str, float]) -> None:
-        """Write scores, and pictures of what was learned in the end."""
+        """Write scores, and images of the trained model."""
         if self.writer:
             for name, score in scores.items():
                 self.writer.add_scalar(f"score/{name}", score, step)
@@ -87,16 +87,16 @@ class Tensorboard(Observer):
 
     @hookimpl
     def celstack_run_finished(self) -> None:
-        """Close the file."""
+        """Close the event file."""
         self._close()
 
     @hookimpl
     def celstack_run_stopped(self) -> None:
-        """Close the file."""
+        """Close the event file."""
         self._close()
 
     def _draw(self, step: int) -> None:
-        """Write pictures of what was learned so far."""
+        """Write images of the current model."""
         assert self.writer is not None
         with torch.no_grad():
             sprites = self.decomposer.sprites.images().cpu()
@@ -109,15 +109,15 @@ class Tensorboard(Observer):
         self.writer.add_image("examples", examples, step, dataformats="HWC")
 
     def _close(self) -> None:
-        if self.writer and self._there():
+        if self.writer and self._folder_exists():
             self.writer.close()
 
-    def _there(self) -> bool:
-        """Tell whether the folder is still there; else the writer's thread fails, loudly."""
+    def _folder_exists(self) -> bool:
+        """Return whether the folder still exists; without it the writer's thread raises."""
         return self.writer is not None and Path(self.writer.log_dir).is_dir()
 
 
 @hookimpl
 def celstack_observers() -> dict[str, type[Tensorboard]]:
-    """Let recipes say ``observers = ["tensorboard"]``."""
+    """Register ``observers = ["tensorboard"]``."""
     return {"tensorboard": Tensorboard}

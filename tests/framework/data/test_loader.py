@@ -5,7 +5,7 @@ import torch
 
 from celstack.data.loader import batch_length, epoch_order, in_order, shuffled
 from celstack.interfaces.dataset import Batch, Dataset
-from celstack.training.distributed.process_group import Processes
+from celstack.training.distributed.process_group import ProcessGroup
 
 
 class Numbers(Dataset):
@@ -136,7 +136,7 @@ def test_processes_read_every_image_once_and_only_their_own(workers):
                     5,
                     seed=0,
                     workers=workers,
-                    part=Processes(torch.device("cpu"), rank, 2).part,
+                    part=ProcessGroup(torch.device("cpu"), rank, 2).local_slice,
                 ),
                 3,
             )

@@ -81,7 +81,7 @@ def test_its_page_can_be_written_again(finished, monkeypatch, capsys):
 def test_one_that_goes_on_says_that_it_is_not_to_the_last_bit(stopped, monkeypatch, capsys):
     call(monkeypatch, run_recipe, "--resume", stopped, "--quiet")
 
-    said = "checkpoint.pt: was made by an earlier version and is converted: the run goes on"
+    said = "checkpoint.pt: converted from an earlier version of Celstack; results may differ"
     assert said in capsys.readouterr().err
 
 

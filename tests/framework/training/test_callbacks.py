@@ -3,7 +3,7 @@ import pytest
 from celstack.errors import CelstackError
 from celstack.hookspecs import hookimpl
 from celstack.interfaces.observer import Observer
-from celstack.training.callbacks import Audience
+from celstack.training.callbacks import CallbackList
 
 
 class Listener(Observer):
@@ -40,26 +40,26 @@ class Interrupting(Observer):
 def test_an_observer_hears_what_it_wants_in_any_order():
     listener = Listener()
 
-    Audience([listener]).tell("celstack_run_stopped", step=3, reason="enough")
+    CallbackList([listener]).notify("celstack_run_stopped", step=3, reason="enough")
 
     assert listener.heard == [("", 3, "enough")]
 
 
 def test_observers_hear_in_the_order_of_the_recipe():
     heard = []
-    audience = Audience([Listener(own, heard) for own in ("first", "second", "third")])
+    callbacks = CallbackList([Listener(own, heard) for own in ("first", "second", "third")])
 
-    audience.tell("celstack_run_stopped", step=0, reason="")
+    callbacks.notify("celstack_run_stopped", step=0, reason="")
 
     assert [own for own, *_ in heard] == ["first", "second", "third"]
 
 
 def test_nobody_need_listen():
-    Audience([]).tell("celstack_run_stopped", step=0, reason="")
+    CallbackList([]).notify("celstack_run_stopped", step=0, reason="")
 
 
 def test_one_that_raises_is_reported_in_one_line(capsys):
-    Audience([Clumsy()]).tell("celstack_run_stopped", step=0, reason="")
+    CallbackList([Clumsy()]).notify("celstack_run_stopped", step=0, reason="")
 
     assert capsys.readouterr().err == (
         "celstack: warning: observer Clumsy failed in celstack_run_stopped and was dropped: "
@@ -68,32 +68,32 @@ def test_one_that_raises_is_reported_in_one_line(capsys):
 
 
 def test_one_that_raised_hears_nothing_more(capsys):
-    audience = Audience([Clumsy()])
-    audience.tell("celstack_run_stopped", step=0, reason="")
+    callbacks = CallbackList([Clumsy()])
+    callbacks.notify("celstack_run_stopped", step=0, reason="")
     capsys.readouterr()
 
-    audience.tell("celstack_run_stopped", step=1, reason="")
-    audience.tell("celstack_step_finished", step=1, loss=None, images=1)
+    callbacks.notify("celstack_run_stopped", step=1, reason="")
+    callbacks.notify("celstack_step_finished", step=1, loss=None, images=1)
 
     assert capsys.readouterr().err == ""
 
 
 def test_the_others_go_on():
     before, after = Listener(), Listener()
-    audience = Audience([before, Clumsy(), after])
+    callbacks = CallbackList([before, Clumsy(), after])
 
-    audience.tell("celstack_run_stopped", step=1, reason="")
-    audience.tell("celstack_run_stopped", step=2, reason="")
+    callbacks.notify("celstack_run_stopped", step=1, reason="")
+    callbacks.notify("celstack_run_stopped", step=2, reason="")
 
     assert [step for _, step, _ in before.heard] == [1, 2]
     assert [step for _, step, _ in after.heard] == [1, 2]
 
 
 def test_an_interruption_is_not_swallowed():
-    audience = Audience([Interrupting()])
+    callbacks = CallbackList([Interrupting()])
 
     with pytest.raises(KeyboardInterrupt):
-        audience.tell("celstack_run_stopped", step=0, reason="")
+        callbacks.notify("celstack_run_stopped", step=0, reason="")
 
 
 def test_a_misspelt_hook_is_refused():
@@ -104,7 +104,7 @@ def test_a_misspelt_hook_is_refused():
     with pytest.raises(
         CelstackError, match="observer Typo: unknown hook 'celstack_run_stoped'"
     ):
-        Audience([Listener(), Typo(), Listener()])
+        CallbackList([Listener(), Typo(), Listener()])
 
 
 def test_an_argument_that_a_hook_has_not_got_is_refused():
@@ -113,4 +113,4 @@ def test_an_argument_that_a_hook_has_not_got_is_refused():
         def celstack_run_stopped(self, weather): ...
 
     with pytest.raises(CelstackError, match=r"observer Curious: .*weather"):
-        Audience([Curious()])
+        CallbackList([Curious()])

@@ -12,7 +12,7 @@ from celstack.interfaces.selector import Selector
 from celstack.model.decomposer import Decomposer
 from celstack.scene import EMPTY, Scene
 from celstack.testing.model import PlainSelector, plain_decomposer
-from celstack.training.distillation import disagreement, pair, take_lesson
+from celstack.training.distillation import distillation_loss, distillation_step, match_layers
 from celstack_kit.compositors.occlusion import Occlusion
 from celstack_kit.compositors.ordered import Ordered
 from celstack_kit.encoders.strided import Strided
@@ -94,7 +94,7 @@ def test_it_is_what_the_plainest_transcription_says(compositor, background):
     overlap = (overlap & overlap.mT) if compositor is Occlusion else everywhere() & False
     prediction = model.predict(images)
 
-    told = disagreement(model, prediction, scene, overlap)
+    told = distillation_loss(model, prediction, scene, overlap)
 
     terms = [naive.teaching(model, prediction, scene, overlap, b) for b in range(5)]
     lists = [list(chain(*term)) for term in zip(*terms, strict=True)]
@@ -114,7 +114,7 @@ def test_who_says_what_the_scene_says_is_right(background):
 
     said = in_other_words(model, scene, [2, 0, 1])
 
-    assert disagreement(model, said, scene, everywhere() & False).item() < 1e-20
+    assert distillation_loss(model, said, scene, everywhere() & False).item() < 1e-20
 
 
 def in_other_words(model, scene, order):
@@ -140,7 +140,7 @@ def test_a_turn_once_around_is_no_difference():
 
     said = in_other_words(model, scene.evolve(sprite_params=around), [0, 1, 2])
 
-    assert disagreement(model, said, scene, everywhere() & False).item() < 1e-20
+    assert distillation_loss(model, said, scene, everywhere() & False).item() < 1e-20
 
 
 def test_a_shift_counts_in_half_sprites_and_a_colour_where_the_sprite_is():
@@ -162,7 +162,7 @@ def test_a_shift_counts_in_half_sprites_and_a_colour_where_the_sprite_is():
             occlusion=torch.zeros(1, 1, 1),
         )
         no = torch.zeros(1, 1, 1, dtype=torch.bool)
-        return disagreement(model, at_rest, scene, no).item()
+        return distillation_loss(model, at_rest, scene, no).item()
 
     assert told(*[0.0] * 6, 0.0, 0.3, -0.4) == pytest.approx(0.25)
     # One gain of three from 1 to 0.6: from 0.5 to 0.3.
@@ -177,10 +177,10 @@ def test_nothing_is_asked_of_layers_that_are_empty():
     elsewhere[:, 1] = 3.0
     prediction = model.predict(images)
 
-    told = disagreement(model, prediction, scene, everywhere())
+    told = distillation_loss(model, prediction, scene, everywhere())
 
     again = scene.evolve(layer_params=elsewhere)
-    assert told == disagreement(model, prediction, again, everywhere())
+    assert told == distillation_loss(model, prediction, again, everywhere())
 
 
 def test_scenes_without_anything_teach_nothing():
@@ -188,7 +188,7 @@ def test_scenes_without_anything_teach_nothing():
     scene = some_scene(model)
     nothing = scene.evolve(sprite=torch.full_like(scene.sprite, EMPTY))
 
-    told = disagreement(model, model.predict(images), nothing, everywhere())
+    told = distillation_loss(model, model.predict(images), nothing, everywhere())
     told.backward()
 
     assert told.item() == 0.0
@@ -203,7 +203,7 @@ def paired(costs, overlap=(), depth=(0, 1, 2)):
     for i, j in overlap:
         touching[i, j] = touching[j, i] = True
     depth = None if depth is None else torch.tensor(depth)
-    return pair(torch.tensor([costs]), touching[None], depth)[0].tolist()
+    return match_layers(torch.tensor([costs]), touching[None], depth)[0].tolist()
 
 
 # The first layer of the scene is nearest to the last prediction, and so on.
@@ -265,7 +265,7 @@ def lesson():
 def test_a_lesson_changes_the_predictor_and_nothing_else(lesson):
     model, images, teacher = lesson
 
-    loss, _ = take_lesson(model, images, teacher)
+    loss, _ = distillation_step(model, images, teacher)
     loss.total.backward()
 
     touched = {name for name, p in model.named_parameters() if p.grad is not None}
@@ -278,7 +278,7 @@ def test_a_lesson_repeated_is_learned(lesson):
     optimizer = torch.optim.Adam(model.predictor.parameters(), lr=0.05)
     losses = []
     for _ in range(60):
-        loss, _ = take_lesson(model, images, teacher)
+        loss, _ = distillation_step(model, images, teacher)
         optimizer.zero_grad()
         loss.total.backward()
         optimizer.step()
@@ -290,7 +290,7 @@ def test_a_lesson_repeated_is_learned(lesson):
 def test_a_lesson_tells_how_well_the_teacher_explains(lesson):
     model, images, teacher = lesson
 
-    loss, scene = take_lesson(model, images, teacher)
+    loss, scene = distillation_step(model, images, teacher)
 
     assert scene is teacher.scene
     error = (model.render(scene).image - images).square().mean()
@@ -311,7 +311,7 @@ def test_a_teacher_sees_no_noise_and_leaves_layers_empty_at_its_own_price(
     model, images, teacher = lesson
     teacher.empty_cost, model.sprites_frozen = price, frozen
 
-    take_lesson(model, images, teacher)
+    distillation_step(model, images, teacher)
 
     assert teacher.asked == (None, may_be_empty)
 
@@ -335,7 +335,7 @@ def test_layers_overlap_where_both_are_seen():
             layer_params=torch.tensor([[0.0, -shift, 0.0], [0.0, shift, 0.0]]).repeat(2, 1, 1),
             occlusion=torch.tensor([[0.0, 1 - hides], [hides, 0.0]]).repeat(2, 1, 1),
         )
-        return take_lesson(model, images, Knowing(scene))[0].teaching.item()
+        return distillation_step(model, images, Knowing(scene))[0].teaching.item()
 
     # Nothing is known of the order yet, so that it costs log 2, whatever it is.
     assert told(1.5) == pytest.approx(1.5**2)

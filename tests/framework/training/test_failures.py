@@ -16,8 +16,8 @@ import torch
 from PIL import Image
 
 import celstack.training.loop
-from celstack.errors import MishapError
-from celstack.training.failures import as_mishap
+from celstack.errors import RecoverableError
+from celstack.training.failures import classify_failure
 
 CODE = "from celstack.cli import run_recipe; run_recipe()"
 BROKEN = 6
@@ -48,9 +48,9 @@ ASSEMBLY = SimpleNamespace(
     ],
 )
 def test_without_memory_the_batch_size_is_named_and_half_of_it_advised(error, told):
-    assert str(as_mishap(error, ASSEMBLY)) == (
+    assert str(classify_failure(error, ASSEMBLY)) == (
         f"out of memory ({told}): training.batch_size is 32 and evaluation.batch_size 8; "
-        "a new run needs less with, say, --set training.batch_size=16"
+        "start a new run with, for example, --set training.batch_size=16"
     )
 
 
@@ -59,7 +59,9 @@ def test_less_than_one_image_is_not_advised():
         training=SimpleNamespace(batch_size=1), evaluation=ASSEMBLY.evaluation
     )
 
-    assert str(as_mishap(MemoryError(), single)).endswith("smaller images or fewer sprites")
+    assert str(classify_failure(MemoryError(), single)).endswith(
+        "smaller images or fewer sprites"
+    )
 
 
 @pytest.mark.parametrize(
@@ -71,14 +73,14 @@ def test_less_than_one_image_is_not_advised():
     ],
 )
 def test_a_worker_that_died_is_told_as_such(error):
-    told = str(as_mishap(error, ASSEMBLY))
+    told = str(classify_failure(error, ASSEMBLY))
 
-    assert told.startswith("a process that loads images died (")
-    assert told.endswith("fewer than training.workers = 2 need less")
+    assert told.startswith("a data loader worker died (")
+    assert told.endswith("use fewer than training.workers = 2")
 
 
-def test_a_fault_of_ours_is_no_mishap():
-    assert as_mishap(RuntimeError("shapes do not match"), ASSEMBLY) is None
+def test_a_bug_is_not_recoverable():
+    assert classify_failure(RuntimeError("shapes do not match"), ASSEMBLY) is None
 
 
 @pytest.fixture
@@ -217,7 +219,7 @@ def test_a_worker_that_is_killed_ends_the_run_with_a_line(disturb):
     code, complaint = disturb(lambda process: os.kill(workers(process)[0], signal.SIGKILL))
 
     assert code == 1
-    assert "failed: a process that loads images died (" in complaint
+    assert "failed: a data loader worker died (" in complaint
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="files in use cannot be moved there")
@@ -232,7 +234,7 @@ def test_images_that_disappear_are_named(disturb, tmp_path):
     )
 
 
-def test_mishaps_pass_from_one_process_to_another():
+def test_recoverable_errors_pass_from_one_process_to_another():
     import pickle
 
-    assert str(pickle.loads(pickle.dumps(MishapError("gone")))) == "gone"
+    assert str(pickle.loads(pickle.dumps(RecoverableError("gone")))) == "gone"

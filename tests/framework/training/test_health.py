@@ -56,7 +56,7 @@ def heard():
 def often(monkeypatch):
     """Look every ten steps, and expect transforms to work after five."""
     monkeypatch.setattr("celstack.training.health.CHECK_EVERY_STEPS", 10)
-    monkeypatch.setattr("celstack.training.health.SETTLING_STEPS", 5)
+    monkeypatch.setattr("celstack.training.health.MIN_STAGE_STEPS", 5)
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -164,7 +164,7 @@ def test_a_learning_rate_of_zero(heard, monkeypatch):
             group["lr"] = 0.0
         return {}
 
-    monkeypatch.setattr("celstack.training.loop.set_rates", stopped)
+    monkeypatch.setattr("celstack.training.loop.set_learning_rates", stopped)
 
     network_run(heard, Stage(steps=20))
 

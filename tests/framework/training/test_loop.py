@@ -25,8 +25,9 @@ from celstack.testing.parts import (
     PlainTransform,
     PlainWarp,
 )
-from celstack.training.loop import Trained, run, start
-from celstack.training.optimizer import build_optimizer, set_rates
+from celstack.training.initialize import init_model
+from celstack.training.loop import Trained, run
+from celstack.training.optimizer import build_optimizer, set_learning_rates
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -125,7 +126,7 @@ def weights(trained):
 
 def sprites_before(assembly):
     with torch.random.fork_rng(devices=[]):
-        return start(assembly).sprites.pixels.detach().clone()
+        return init_model(assembly).sprites.pixels.detach().clone()
 
 
 def moved(before, after):
@@ -241,7 +242,7 @@ def test_sprites_thaw_with_the_next_stage():
 def test_prototypes_encoder_and_heads_have_rates_of_their_own():
     training = Training(prototype_rate=0.1, encoder_rate=0.2, head_rate=0.3, weight_decay=0.5)
 
-    optimizer = build_optimizer(start(make(predictor=Seeing())), training)
+    optimizer = build_optimizer(init_model(make(predictor=Seeing())), training)
 
     groups = [(g["name"], g["lr"], g["weight_decay"]) for g in optimizer.param_groups]
     assert groups == [("prototypes", 0.1, 0), ("encoder", 0.2, 0.5), ("heads", 0.3, 0.5)]
@@ -251,7 +252,7 @@ def test_prototypes_encoder_and_heads_have_rates_of_their_own():
 def test_decay_moves_what_has_a_gradient_of_zero(decay, left):
     """Decoupled it shrinks weights by rate times decay; coupled it is a step of full rate."""
     training = Training(encoder_rate=0.2, head_rate=0.3, weight_decay=1 / 3, decay=decay)
-    decomposer = start(make())
+    decomposer = init_model(make())
     optimizer = build_optimizer(decomposer, training)
     head = decomposer.predictor.layer
     with torch.no_grad():
@@ -264,7 +265,7 @@ def test_decay_moves_what_has_a_gradient_of_zero(decay, left):
 
 
 def test_every_parameter_is_in_one_group_and_in_its_own():
-    decomposer = start(make(predictor=Seeing(), backgrounds=PlainPrototype(1)))
+    decomposer = init_model(make(predictor=Seeing(), backgrounds=PlainPrototype(1)))
 
     optimizer = build_optimizer(decomposer, Training())
 
@@ -278,13 +279,13 @@ def test_every_parameter_is_in_one_group_and_in_its_own():
 
 def test_a_stages_factors_set_the_learning_rates():
     training = Training(prototype_rate=0.1, encoder_rate=0.2, head_rate=0.3)
-    decomposer = start(make(predictor=Seeing()))
+    decomposer = init_model(make(predictor=Seeing()))
     optimizer = build_optimizer(decomposer, training)
 
     # Factors are of the first rates, not of those of the stage before.
     for _ in range(2):
         stage = Stage(steps=1, prototype_factor=0.5, network_factor=0.1)
-        set_rates(optimizer, training, stage)
+        set_learning_rates(optimizer, training, stage)
 
     rates = [group["lr"] for group in optimizer.param_groups]
     assert rates == pytest.approx([0.05, 0.02, 0.03])
@@ -369,7 +370,7 @@ def test_what_is_taught_is_learned_and_all_else_rests():
     parts = {"backgrounds": PlainPrototype(1), "training": training}
     assembly = make(Stage(steps=40, teacher=Backed()), **parts)
     with torch.random.fork_rng(devices=[]):
-        before = weights(Trained(start(assembly), {}, None))
+        before = weights(Trained(init_model(assembly), {}, None))
 
     decomposer = run(assembly).decomposer
 

@@ -6,7 +6,7 @@ from celstack.model.decomposer import Decomposer
 from celstack.recipe.assembly import Training
 from celstack.scene import EMPTY
 from celstack.training.optimizer import build_optimizer
-from celstack.training.reassign import JITTER, reassign, reassign_unused
+from celstack.training.reassign import JITTER, copy_sprite, reassign_unused
 from celstack.training.step import take_step
 from celstack_kit.compositors.ordered import Ordered
 from celstack_kit.encoders.strided import Strided
@@ -76,7 +76,7 @@ def test_with_empty_layers_usage_is_relative_to_the_most_used():
 def test_a_copy_has_the_pixels_of_its_source_but_for_a_little_noise(trained):
     model, optimizer = trained
 
-    reassign(model, optimizer, unused=[1], source=0)
+    copy_sprite(model, optimizer, targets=[1], source=0)
 
     images = model.sprites.images().detach()
     difference = (images[1] - images[0]).abs().max()
@@ -90,7 +90,7 @@ def test_a_copy_has_the_heads_of_its_source_on_every_layer(trained):
         for parameter, _ in model.predictor.per_sprite():
             parameter.normal_()
 
-    reassign(model, optimizer, unused=[1], source=0)
+    copy_sprite(model, optimizer, targets=[1], source=0)
 
     for parameter, axis in model.predictor.per_sprite():
         assert torch.equal(parameter.select(axis, 1), parameter.select(axis, 0))
@@ -101,7 +101,7 @@ def test_a_copy_has_the_moments_of_its_source_and_does_not_share_them(trained):
     model, optimizer = trained
     parameters = [*((p, 0) for p in model.sprites.per_image()), *model.predictor.per_sprite()]
 
-    reassign(model, optimizer, unused=[1], source=0)
+    copy_sprite(model, optimizer, targets=[1], source=0)
 
     for parameter, axis in parameters:
         for name in ("exp_avg", "exp_avg_sq"):

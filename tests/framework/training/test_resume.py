@@ -279,11 +279,11 @@ def test_a_checkpoint_made_with_another_torch_is_used_with_a_warning(tmp_path, c
 
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("celstack: warning: ")
-    assert "was made with torch 1.0, and this is " in line
+    assert "saved with torch 1.0, now running " in line
 
 
 def test_resuming_needs_a_directory():
-    with pytest.raises(CelstackError, match="resume=True: say the directory"):
+    with pytest.raises(CelstackError, match="resume=True: needs the directory"):
         run(make(), resume=True)
 
 

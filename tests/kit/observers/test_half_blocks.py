@@ -1,6 +1,6 @@
 import torch
 
-from celstack_kit.observers.progress.half_blocks import LINES, SIDE, draw
+from celstack_kit.observers.progress.half_blocks import MAX_IMAGE_ROWS, MAX_SIDE_PIXELS, draw
 
 
 def images(count=1, height=4, width=3, colour=(1.0, 0.0, 0.0), alpha=1.0):
@@ -52,7 +52,7 @@ def test_grey_images_are_grey():
 def test_large_images_are_made_smaller_in_proportion():
     text = draw(images(height=64, width=128), columns=80, rows=24)
 
-    assert rows(text) == ["", *["▀" * SIDE + " "] * (SIDE // 4)]
+    assert rows(text) == ["", *["▀" * MAX_SIDE_PIXELS + " "] * (MAX_SIDE_PIXELS // 4)]
 
 
 def test_an_odd_height_is_no_mistake():
@@ -69,7 +69,7 @@ def test_what_has_no_room_is_counted():
     wide = draw(images(count=9, height=2, width=3), columns=8, rows=24)
     low = draw(images(count=9, height=2, width=3), columns=8, rows=5)
 
-    assert rows(wide)[-1] == f"and {9 - 2 * LINES} more"
+    assert rows(wide)[-1] == f"and {9 - 2 * MAX_IMAGE_ROWS} more"
     assert rows(low)[-1] == "and 5 more"
     assert len(rows(low)) == 5
 

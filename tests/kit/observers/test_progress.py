@@ -101,7 +101,7 @@ def test_where_there_is_no_terminal_it_writes_plain_lines_to_standard_error(caps
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.splitlines() == [
-        "step 0: [bold]colours begins",
+        "step 0: starting [bold]colours",
         "step 1 of 4: [bold]colours, loss 0.75000, 1,500 images/s, 0:00:03 left",
         "step 2 of 4: [bold]colours, loss 0.75000, 1,500 images/s, 0:00:02 left",
         "step 3 of 4: [bold]colours, loss 0.75000, 1,500 images/s, 0:00:01 left",
@@ -123,7 +123,7 @@ def test_a_run_that_goes_on_says_from_where_and_reckons_from_there(capsys, tell)
     tell(Progress(), after=2)
 
     assert capsys.readouterr().err.splitlines()[:2] == [
-        "step 2 of 4: goes on",
+        "step 2 of 4: resumed",
         "step 3 of 4: [bold]colours, loss 0.75000, 1,500 images/s, 0:00:01 left",
     ]
 
@@ -171,7 +171,7 @@ def test_in_a_terminal_a_bar_shows_stage_steps_loss_and_speed(terminal, tell):
 def test_in_a_terminal_there_are_no_plain_lines(terminal, tell):
     tell(Progress())
 
-    assert "begins" not in terminal.getvalue()
+    assert "starting" not in terminal.getvalue()
     assert "of 4" not in terminal.getvalue()
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from celstack import Assembly, Stage, run
-from celstack.signals import AT_ONCE
+from celstack.signals import INTERRUPTED_TWICE
 from celstack.testing import check_observer
 from celstack.testing.model import PlainSelector
 from celstack.testing.parts import (
@@ -93,14 +93,14 @@ def test_a_run_that_is_stopped_leaves_a_page_that_says_why(tmp_path):
 
     (page,) = tmp_path.rglob("report.html")
     text = page.read_text(encoding="utf-8")
-    assert "stopped after step 3: RuntimeError: the disk &lt;is&gt; gone." in text
+    assert "Stopped after step 3: RuntimeError: the disk &lt;is&gt; gone." in text
 
 
 def test_nobody_who_was_heard_twice_waits_for_a_page(tmp_path):
     observer = Report()
     begin(observer, tmp_path)
 
-    observer.celstack_run_stopped(step=3, reason=AT_ONCE)
+    observer.celstack_run_stopped(step=3, reason=INTERRUPTED_TWICE)
 
     assert list(tmp_path.iterdir()) == []
 
@@ -113,9 +113,10 @@ def test_pages_are_written_every_so_many_seconds(tmp_path, clock, pages):
         clock.now += 1
         observer.celstack_step_finished(step=step)
 
-    steps = [int(re.search(r": (\d+) of 100 steps", state.text)[1]) for state in pages]
+    steps = [int(re.search(r"Training: step (\d+) of 100\.", state.text)[1]) for state in pages]
     assert steps == [30, 60, 90]
     assert {state.refresh for state in pages} == {30}
+    assert all("This page refreshes every 30 seconds." in state.text for state in pages)
 
 
 def test_slow_pages_are_written_less_often(tmp_path, clock, monkeypatch):
@@ -144,7 +145,7 @@ def test_a_page_in_the_middle_of_a_run_is_whole(tmp_path, clock):
     observer.celstack_step_finished(step=4)
 
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "4 of 100 steps are done" in page
+    assert "Training: step 4 of 100. This page refreshes every second." in page
     assert 'content="1"' in page
     assert "Chosen at random" in page
 

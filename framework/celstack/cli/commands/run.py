@@ -104,9 +104,9 @@ def main(arguments: argparse.Namespace) -> None:
 def _tell_chosen(resolved: ResolvedRecipe) -> None:
     """Say what was chosen for the images at hand, so that it can be said otherwise."""
     from celstack.cli.output import say
-    from celstack.training.distributed.launcher import first
+    from celstack.training.distributed.launcher import is_main_process
 
-    if resolved.chosen and first():
+    if resolved.chosen and is_main_process():
         values = ", ".join(f"{place} = {value}" for place, value in resolved.chosen.items())
         say(f"chosen for these images (--set says otherwise): {values}")
 
@@ -134,7 +134,7 @@ def _run_seeds(
     from celstack.cli.run_one import begin
     from celstack.errors import ProcessLostError, RunFailedError
     from celstack.runs.finished import read_finished
-    from celstack.training.distributed.launcher import first
+    from celstack.training.distributed.launcher import is_main_process
 
     out = Path(arguments.out or OUT)
     finished: list[FinishedRun] = []
@@ -142,7 +142,7 @@ def _run_seeds(
     try:
         for number, resolved in enumerate(recipes, start=1):
             seed = resolved.root.options["seed"]
-            if first() and not arguments.quiet:
+            if is_main_process() and not arguments.quiet:
                 say(f"seed {seed}: run {number} of {len(recipes)}")
             try:
                 folder, _ = begin(
@@ -160,10 +160,10 @@ def _run_seeds(
                 raise  # the other seeds would miss it, too
             except RunFailedError as error:
                 failures[seed] = str(error)
-                if first():
+                if is_main_process():
                     complain(f"seed {seed} failed: {error}", 1)
                 continue
-            if first():
+            if is_main_process():
                 finished.append(read_finished(folder))
                 say(str(folder))
     finally:

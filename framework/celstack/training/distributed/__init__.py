@@ -1,4 +1,4 @@
-"""Distributed training: processes, collectives, shared batch statistics, launching, stopping.
+"""Distributed training: launching, process groups, engine, batch normalization, stopping.
 
-Uses the model. With one process, everything here does nothing.
+Uses the model. With a single process every collective operation here is a no-op.
 """

@@ -1,4 +1,9 @@
-"""The engine of a run: in which processes it computes, and in what precision."""
+"""The engine of a run: gradients of global batches, in full or mixed precision.
+
+The model is not wrapped by Fabric's ``setup`` (DDP), because it is used by other methods than
+``forward`` and its state_dict keys must stay, and because DDP averages gradients over ranks
+with equal weights, whereas here ranks may hold different numbers of images.
+"""
 
 from __future__ import annotations
 
@@ -13,124 +18,133 @@ from celstack.interfaces.encoder import Encoder
 from celstack.model.decomposer import Decomposer
 from celstack.model.objective import Loss
 from celstack.scene import Scene
-from celstack.training.distributed.batch_norm import share_norms
-from celstack.training.distributed.process_group import Processes
+from celstack.training.distributed.batch_norm import convert_batch_norm
+from celstack.training.distributed.process_group import ProcessGroup
 
-FULL = "32"
-MIXED = {"bf16": "bf16-mixed", "fp16": "16-mixed"}
-"""What recipes call a precision, and what Lightning Fabric calls it."""
+FULL_PRECISION = "32"
+FABRIC_PRECISION = {"bf16": "bf16-mixed", "fp16": "16-mixed"}
+"""The precisions of a recipe and their names in Lightning Fabric."""
 
 
 class Engine:
-    """Computes gradients of whole batches, of which each process has its share.
+    """Computes gradients of global batches, of which each rank holds a shard.
 
-    Encoders may compute in 16 bits, as Lightning Fabric does it: where torch holds that to be
-    safe, with weights in 32 bits and, for fp16, a loss that is scaled. All else, which says
-    where things are to a fraction of a pixel, computes in 32 bits.
+    Encoders may run in mixed precision, by Lightning Fabric's plugin: autocast with weights in
+    32 bits and, for fp16, a gradient scaler. Everything else, which locates things to a
+    fraction of a pixel, computes in 32 bits.
+
+    Args:
+        group: The processes of the run; without one, this process alone on the CPU.
+        precision: ``"32"``, ``"bf16"`` or ``"fp16"``.
     """
 
-    def __init__(self, processes: Processes | None = None, precision: str = FULL) -> None:
-        self.processes = processes or Processes(torch.device("cpu"))
+    def __init__(
+        self, group: ProcessGroup | None = None, precision: str = FULL_PRECISION
+    ) -> None:
+        self.group = group or ProcessGroup(torch.device("cpu"))
         self.mixed: Any = None
-        if precision in MIXED:
+        if precision in FABRIC_PRECISION:
             from lightning_fabric.plugins import MixedPrecision
 
-            self.mixed = MixedPrecision(MIXED[precision], self.processes.device.type)  # type: ignore[arg-type]
+            name: Any = FABRIC_PRECISION[precision]
+            self.mixed = MixedPrecision(name, self.group.device.type)
 
-    def fit(self, decomposer: Decomposer) -> Decomposer:
-        """Put a model where it is to be trained."""
-        decomposer.to(self.processes.device)
-        share_norms(decomposer, self.processes)
+    def place_model(self, decomposer: Decomposer) -> Decomposer:
+        """Move a model to this rank's device and set it up for the group and the precision."""
+        decomposer.to(self.group.device)
+        convert_batch_norm(decomposer, self.group)
         if self.mixed is not None:
             for part in decomposer.modules():
                 if isinstance(part, Encoder):
-                    _compute_mixed(part, self.mixed)
+                    _use_mixed_precision(part, self.mixed)
         return decomposer
 
-    def share(self, loss: Loss) -> Loss:
-        """Weigh the loss of this process's images, so that those of all processes add up."""
-        weight = self.processes.weight
-        return loss if self.processes.count == 1 else loss.each(lambda term: term * weight)
+    def scale_loss(self, loss: Loss) -> Loss:
+        """Weight the loss of this rank's images, so that the sum over ranks is the batch's."""
+        weight = self.group.local_weight
+        return loss if self.group.world_size == 1 else loss.each(lambda term: term * weight)
 
-    def total(self, loss: Loss) -> Loss:
-        """Add up what all processes' images lose."""
-        if self.processes.count == 1:
+    def reduce_loss(self, loss: Loss) -> Loss:
+        """Sum scaled losses over all ranks, without gradients."""
+        if self.group.world_size == 1:
             return loss.detach()
         terms = loss.detach().terms()
-        added = self.processes.sum(torch.stack([*terms.values()]))
-        return Loss(**dict(zip(terms, added, strict=True)))
+        sums = self.group.all_reduce_sum(torch.stack([*terms.values()]))
+        return Loss(**dict(zip(terms, sums, strict=True)))
 
-    def learn(self, loss: Tensor, optimizer: torch.optim.Optimizer) -> None:
-        """Take one step against the gradient of all processes' losses together."""
+    def backward_step(self, loss: Tensor, optimizer: torch.optim.Optimizer) -> None:
+        """Compute gradients, sum them over all ranks, and take an optimizer step."""
         optimizer.zero_grad()
         if self.mixed is None:
             loss.backward()
         else:
             self.mixed.backward(loss, None)
-        self._add_gradients([p for group in optimizer.param_groups for p in group["params"]])
+        self._reduce_gradients([p for group in optimizer.param_groups for p in group["params"]])
         if self.mixed is None:
             optimizer.step()
         else:
             self.mixed.optimizer_step(optimizer)
 
-    def state(self) -> dict[str, Any]:
-        """Return what a checkpoint has to keep: how the loss is scaled, if it is."""
+    def state_dict(self) -> dict[str, Any]:
+        """Return what a checkpoint must hold: the state of the gradient scaler, if any."""
         scaler = self.mixed.state_dict() if self.mixed is not None else {}
         return {"scaler": scaler} if scaler else {}
 
-    def load_state(self, state: dict[str, Any]) -> None:
-        """Go on as a checkpoint says."""
+    def load_scaler(self, state: dict[str, Any]) -> None:
+        """Restore the gradient scaler from a checkpoint; an empty state changes nothing."""
         if self.mixed is not None and state:
             self.mixed.load_state_dict(state)
 
-    def _add_gradients(self, parameters: list[nn.Parameter]) -> None:
-        """Give every parameter the sum of its gradients; none where no process has one."""
-        if self.processes.count == 1:
+    def _reduce_gradients(self, parameters: list[nn.Parameter]) -> None:
+        """Sum gradients over ranks; a parameter without one on every rank keeps None."""
+        if self.group.world_size == 1:
             return
         missing = [parameter.grad is None for parameter in parameters]
         pieces = [
             torch.zeros_like(p).flatten() if p.grad is None else p.grad.flatten()
             for p in parameters
         ]
-        there = pieces[0].new_tensor(missing).logical_not().to(pieces[0])
-        added = self.processes.sum(torch.cat([*pieces, there]))
-        *gradients, there = added.split([*map(len, pieces), len(parameters)])
-        for parameter, gradient, number in zip(
-            parameters, gradients, there.tolist(), strict=True
+        present = pieces[0].new_tensor(missing).logical_not().to(pieces[0])
+        sums = self.group.all_reduce_sum(torch.cat([*pieces, present]))
+        *gradients, present = sums.split([*map(len, pieces), len(parameters)])
+        for parameter, gradient, ranks in zip(
+            parameters, gradients, present.tolist(), strict=True
         ):
-            parameter.grad = gradient.view_as(parameter) if number else None
+            parameter.grad = gradient.view_as(parameter) if ranks else None
 
-    def whole(self, scene: Scene) -> Scene:
-        """Return the scenes of all processes' images, in their order."""
-        if self.processes.count == 1:
+    def gather_scene(self, scene: Scene) -> Scene:
+        """Return the scenes of the global batch, in its order."""
+        if self.group.world_size == 1:
             return scene
         fields = attrs.asdict(scene, recurse=False)
-        there = {name: value for name, value in fields.items() if value is not None}
-        return Scene(**dict(zip(there, self.processes.gather([*there.values()]), strict=True)))
+        present = {name: value for name, value in fields.items() if value is not None}
+        batch = self.group.gather_batch([*present.values()])
+        return Scene(**dict(zip(present, batch, strict=True)))
 
-    def follow(self, decomposer: Decomposer, optimizer: torch.optim.Optimizer) -> None:
-        """Let all processes have the first one's weights, memory and random state.
+    def broadcast_state(self, decomposer: Decomposer, optimizer: torch.optim.Optimizer) -> None:
+        """Copy rank 0's weights, optimizer state and random state to all ranks.
 
-        They are the same already, unless machines round differently or a part draws random
-        numbers for images.
+        They already agree, unless machines round differently or a part draws random numbers
+        per image.
         """
-        if self.processes.count == 1:
+        if self.group.world_size == 1:
             return
         random = torch.get_rng_state()
-        self.processes.follow([*_state(decomposer, optimizer), random])
+        self.group.broadcast_([*_tensors(decomposer, optimizer), random])
         torch.set_rng_state(random)
 
 
-def _state(decomposer: Decomposer, optimizer: torch.optim.Optimizer) -> Iterator[Tensor]:
+def _tensors(decomposer: Decomposer, optimizer: torch.optim.Optimizer) -> Iterator[Tensor]:
+    """Return all tensors of a model and its optimizer, in the same order on every rank."""
     yield from decomposer.state_dict().values()
     for group in optimizer.param_groups:
         for parameter in group["params"]:
-            memory = optimizer.state.get(parameter, {})
-            yield from (value for value in memory.values() if torch.is_tensor(value))
+            state = optimizer.state.get(parameter, {})
+            yield from (value for value in state.values() if torch.is_tensor(value))
 
 
-def _compute_mixed(encoder: Encoder, mixed: Any) -> None:
-    """Let an encoder compute in 16 bits while it learns, from 32 and to 32."""
+def _use_mixed_precision(encoder: Encoder, mixed: Any) -> None:
+    """Run an encoder under autocast in training mode; inputs and outputs are in 32 bits."""
     contexts: list[Any] = []
 
     def begin(module: nn.Module, _: Any) -> None:

@@ -1,4 +1,8 @@
-"""Launch: start the processes of a run on this machine, and see that all of them end."""
+"""Start the processes of a run on this machine, and make sure that all of them end.
+
+A run may be started by torchrun as well. It is not used here, nor is Fabric's launcher: when
+a rank fails, both end the others before these can save a checkpoint and name the lost rank.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +16,13 @@ import time
 from collections.abc import Mapping, Sequence
 from types import FrameType
 
-TIMEOUT = 120.0
-"""Seconds that processes wait for one that does not answer."""
-PARENT = "CELSTACK_PARENT"
-"""Names, to a process that is launched here, who launched it."""
-GRACE = 10.0
-"""Seconds that processes get to end by themselves when one of them has told what failed."""
-BEGIN = """\
+DEFAULT_TIMEOUT_SECONDS = 120.0
+"""How long a rank waits in a collective operation for one that does not answer."""
+LAUNCHER_PID = "CELSTACK_PARENT"
+"""The environment variable that holds the launcher's process ID."""
+GRACE_SECONDS = 10.0
+"""How long the other processes may take to end after one has failed."""
+CHILD_CODE = """\
 import sys
 from celstack.cli import run_recipe
 sys.argv[0] = "run-recipe"
@@ -26,40 +30,42 @@ run_recipe()
 """
 
 
-def launched() -> bool:
-    """Tell whether this process is one of several, by the variables that torchrun sets."""
+def is_distributed() -> bool:
+    """Return whether this process is one of several, by the variables that torchrun sets."""
     return int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ
 
 
-def first() -> bool:
-    """Tell whether this process is the one that writes, prints and is watched."""
-    return not launched() or os.environ["RANK"] == "0"
+def is_main_process() -> bool:
+    """Return whether this is rank 0, or the only process: it alone writes and prints."""
+    return not is_distributed() or os.environ["RANK"] == "0"
 
 
-def launch(arguments: Sequence[str], count: int, timeout: float = TIMEOUT) -> int:
-    """Run `run-recipe` in so many processes that share the cores; return the exit code.
+def launch(
+    arguments: Sequence[str], processes: int, timeout: float = DEFAULT_TIMEOUT_SECONDS
+) -> int:
+    """Run `run-recipe` in several processes that share the cores; return the exit code.
 
-    Ctrl-C and SIGTERM are passed on. When a process fails, the others notice, in the time of
-    ``timeout`` at most; what does not end all the same is killed.
+    SIGINT and SIGTERM are forwarded. When a process fails, the others notice within
+    ``timeout`` seconds; those that have not ended ``GRACE_SECONDS`` later are killed.
     """
-    environment = variables(count)
-    # A session of their own: Ctrl-C reaches them once, from here.
+    environment = child_environment(processes)
+    # In sessions of their own: they get Ctrl-C once, from here, and not from the terminal, too.
     children = [
-        subprocess.Popen(  # noqa: S603 - this very command, once more
-            [sys.executable, "-c", BEGIN, *arguments],
+        subprocess.Popen(  # noqa: S603 - this same command again
+            [sys.executable, "-c", CHILD_CODE, *arguments],
             env={**environment, "RANK": str(rank), "LOCAL_RANK": str(rank)},
             start_new_session=True,
         )
-        for rank in range(count)
+        for rank in range(processes)
     ]
 
-    def pass_on(number: int, _: FrameType | None) -> None:
-        # On Windows there are no sessions, and Ctrl-C has reached them.
+    def forward(number: int, _: FrameType | None) -> None:
+        # Windows has no sessions: there Ctrl-C has reached the children already.
         for child in children if sys.platform != "win32" else ():
             child.send_signal(number)
 
-    known = [signal.SIGINT, signal.SIGTERM]
-    before = {number: signal.signal(number, pass_on) for number in known}
+    forwarded = [signal.SIGINT, signal.SIGTERM]
+    before = {number: signal.signal(number, forward) for number in forwarded}
     try:
         return _wait(children, timeout)
     finally:
@@ -69,35 +75,37 @@ def launch(arguments: Sequence[str], count: int, timeout: float = TIMEOUT) -> in
             signal.signal(number, handler)
 
 
-def variables(count: int) -> Mapping[str, str]:
-    """Return the environment of so many processes, but for their ranks, as torchrun does."""
+def child_environment(processes: int) -> Mapping[str, str]:
+    """Return the environment variables that torchrun would set, except for the ranks."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    threads = max(1, (os.cpu_count() or 1) // count)
+    threads = max(1, (os.cpu_count() or 1) // processes)
     return {
         "OMP_NUM_THREADS": str(threads),
         **os.environ,
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
-        "WORLD_SIZE": str(count),
-        "LOCAL_WORLD_SIZE": str(count),
-        PARENT: str(os.getpid()),
+        "WORLD_SIZE": str(processes),
+        "LOCAL_WORLD_SIZE": str(processes),
+        LAUNCHER_PID: str(os.getpid()),
     }
 
 
 def _wait(children: Sequence[subprocess.Popen[bytes]], timeout: float) -> int:
-    """Wait until all have ended, which they get some time for when one has failed."""
+    """Wait until all children have ended; kill the rest some time after one has failed."""
     end = math.inf
     while any(child.poll() is None for child in children):
         codes = [child.returncode for child in children if child.returncode]
         if codes:
-            # Who ends with a code has told why; of one that was killed, others tell.
-            end = min(end, time.monotonic() + (GRACE if max(codes) > 0 else timeout + GRACE))
+            # A child that exits has printed why; one that was killed (a negative code) is only
+            # reported by the others, once their collective operation times out.
+            seconds = GRACE_SECONDS if max(codes) > 0 else timeout + GRACE_SECONDS
+            end = min(end, time.monotonic() + seconds)
         if time.monotonic() > end:
             for child in children:
                 child.kill()
         time.sleep(0.05)
     codes = [child.returncode for child in children]
-    # Who was killed from outside has no code of its own; the others say 1.
+    # A child killed by a signal has a negative code; the exit codes of the others come first.
     return next((code for code in codes if code > 0), 1 if any(codes) else 0)

@@ -1,4 +1,8 @@
-"""Peers: the other processes of a run, and which of them are gone."""
+"""Find out which ranks of a run are lost, so that an error can name them.
+
+torch's ``monitored_barrier`` names ranks, too, but only those that miss this barrier, and only
+with gloo; a collective that fails does not say which rank was lost.
+"""
 
 from __future__ import annotations
 
@@ -10,57 +14,67 @@ from collections.abc import Sequence
 from pathlib import Path
 from platform import node
 
-PATIENCE = 3.0
-"""How many seconds a process may take to be gone, after it was last heard."""
-GONE, STOPPED = "ZX", "Tt"
-"""What Linux calls the state of a process that is dead, or stopped."""
+DETECTION_SECONDS = 3.0
+"""How long a process may take to disappear after a collective operation has failed."""
+DEAD_STATES, STOPPED_STATES = "ZX", "Tt"
+"""Process states in Linux' /proc/PID/stat."""
 
 
 class Peers:
-    """The processes of a run by their ranks: on which machine each is, and its number there."""
+    """The machine and process ID of every rank.
 
-    def __init__(self, rank: int, known: Sequence[Sequence[int]]) -> None:
-        self.rank, self.known = rank, known
+    Args:
+        rank: This process's rank.
+        identities: What ``identify`` returned on each rank.
+    """
+
+    def __init__(self, rank: int, identities: Sequence[Sequence[int]]) -> None:
+        self.rank, self.identities = rank, identities
 
     @staticmethod
-    def introduce() -> tuple[int, int]:
-        """Return what others need to know of this process."""
+    def identify() -> tuple[int, int]:
+        """Return a number for this machine, and this process's ID."""
         return zlib.crc32(node().encode()), os.getpid()
 
-    def find_lost(self, reason: str) -> tuple[str, bool]:
-        """Say which processes do not answer, and whether it is this process that tells."""
-        others = [rank for rank in range(len(self.known)) if rank != self.rank]
-        machine = self.known[self.rank][0]
-        here = [rank for rank in others if self.known[rank][0] == machine]
+    def describe_lost(self, reason: str) -> tuple[str, bool]:
+        """Name the ranks that do not answer; also return whether this rank should print it.
+
+        Processes of this machine are looked up. If none of them is lost, every other rank may
+        be, and ``reason``, torch's error, tells whether they timed out.
+        """
+        others = [rank for rank in range(len(self.identities)) if rank != self.rank]
+        machine = self.identities[self.rank][0]
+        local = [rank for rank in others if self.identities[rank][0] == machine]
         lost: dict[int, str] = {}
-        end = time.monotonic() + PATIENCE
-        while not lost and time.monotonic() < end and here:
-            lost = {rank: what for rank in here if (what := _trouble(self.known[rank][1]))}
+        end = time.monotonic() + DETECTION_SECONDS
+        while not lost and time.monotonic() < end and local:
+            pids = {rank: self.identities[rank][1] for rank in local}
+            lost = {rank: state for rank, pid in pids.items() if (state := _lost_state(pid))}
             time.sleep(0.05)
         if not lost:
             names = " or ".join(str(rank) for rank in others)
             late = "in time" if "imed out" in reason or "imeout" in reason else "any more"
-            return f"process {names} of {len(self.known)} does not answer {late}", True
-        left = [rank for rank in [*here, self.rank] if rank not in lost]
-        said = ", ".join(
-            f"process {rank} of {len(self.known)} (PID {self.known[rank][1]}) {what}"
-            for rank, what in lost.items()
+            return f"process {names} of {len(self.identities)} does not answer {late}", True
+        left = [rank for rank in [*local, self.rank] if rank not in lost]
+        text = ", ".join(
+            f"process {rank} of {len(self.identities)} (PID {self.identities[rank][1]}) {state}"
+            for rank, state in lost.items()
         )
-        return said, self.rank == min(left)
+        return text, self.rank == min(left)
 
 
-def _trouble(number: int) -> str:
-    """Say what is wrong with a process of this machine, if that can be seen."""
-    if sys.platform == "win32":  # where to ask would be to interrupt
+def _lost_state(pid: int) -> str:
+    """Return "is gone" or "is stopped"; an empty string if the process runs or is unknown."""
+    if sys.platform == "win32":  # there os.kill would terminate it
         return ""
     try:
-        os.kill(number, 0)
-        # The state follows the name, which is in brackets and may hold anything.
-        state = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0]
+        os.kill(pid, 0)
+        # The state follows the name, which is in parentheses and may contain anything.
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except ProcessLookupError:
         return "is gone"
-    except OSError:  # no /proc, or not ours to look at
+    except OSError:  # there is no /proc, or no permission
         return ""
-    if state in GONE:
+    if state in DEAD_STATES:
         return "is gone"
-    return "is stopped" if state in STOPPED else ""
+    return "is stopped" if state in STOPPED_STATES else ""

@@ -1,4 +1,11 @@
-"""The processes of a run: each takes its share of every batch, and all agree on the rest."""
+"""The ranks that train one run: how batches are split, and collective operations.
+
+Lightning Fabric sets up the group (``setup.py``); the collectives call ``torch.distributed``
+directly. Fabric's own ``all_reduce`` adds a barrier to every call, its ``broadcast`` always
+uses the default group, whose timeout is that of startup, and neither names the lost rank.
+Objects are sent by ``torch.save`` and read with ``weights_only=True``, because
+``broadcast_object_list`` unpickles whatever it receives.
+"""
 
 from __future__ import annotations
 
@@ -15,165 +22,179 @@ from celstack.errors import CelstackError, ProcessLostError
 from celstack.training.distributed.liveness import Peers
 
 if TYPE_CHECKING:
-    from torch.distributed import ProcessGroup
+    from torch.distributed import ProcessGroup as TorchProcessGroup
 
 
-class Processes:
-    """The processes that train one run together, seen from one of them: one, unless told.
+class ProcessGroup:
+    """The processes that train one run together, seen from one of them.
 
-    Each batch is divided into stretches, one for each process, and what they make of it is put
-    together again in its order. A batch with fewer than two images for each is not divided,
-    because one image alone has no statistics: then everybody takes all of it.
+    Every batch is split into contiguous shards, one per rank, and results are gathered in the
+    order of the batch. A batch with fewer than two images per rank is replicated instead,
+    because batch normalization needs two images: then every rank computes all of it.
+
+    Args:
+        device: The device of this rank.
+        rank: The number of this process, from 0.
+        world_size: The number of processes; with 1, all collectives are no-ops.
+        torch_group: The group of ``torch.distributed``; None with one process.
     """
 
     def __init__(
         self,
         device: torch.device,
         rank: int = 0,
-        count: int = 1,
-        group: ProcessGroup | None = None,
+        world_size: int = 1,
+        torch_group: TorchProcessGroup | None = None,
     ) -> None:
-        self.device, self.rank, self.count, self.group = device, rank, count, group
+        self.device, self.rank, self.world_size = device, rank, world_size
+        self.torch_group = torch_group
         self.peers = Peers(rank, [])
-        self.total = 0
+        self.batch_size = 0
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Processes:
-        """Return these: copies of a model are in the same processes as the model."""
+    def __deepcopy__(self, memo: dict[int, Any]) -> ProcessGroup:
+        """Return the same group: copies of a model belong to the model's process group."""
         return self
 
     @property
-    def first(self) -> bool:
-        """Whether this is the process that writes, and is watched."""
+    def is_main(self) -> bool:
+        """Whether this is rank 0, which alone writes files and calls observers."""
         return self.rank == 0
 
-    def divide(self, images: int) -> None:
-        """Begin with another batch of so many images."""
-        self.total = images
+    def begin_batch(self, images: int) -> None:
+        """Set the size of the global batch that the following calls refer to."""
+        self.batch_size = images
 
     @property
-    def divided(self) -> bool:
-        """Whether the batch is shared out, and not taken by everybody."""
-        return self.count > 1 and self.total >= 2 * self.count
+    def is_sharded(self) -> bool:
+        """Whether the batch is split among ranks, and not replicated on each."""
+        return self.world_size > 1 and self.batch_size >= 2 * self.world_size
 
     @property
-    def sizes(self) -> list[int]:
-        """How many images of the batch each process has."""
-        return [len(range(self.total)[self._stretch(rank)]) for rank in range(self.count)]
+    def shard_sizes(self) -> list[int]:
+        """The number of images of the batch on each rank, if the batch is sharded."""
+        images = range(self.batch_size)
+        ranks = range(self.world_size)
+        return [len(images[self._shard(rank, self.batch_size)]) for rank in ranks]
 
-    def part(self, images: int) -> slice:
-        """Say which stretch of a batch of so many images is this process's own."""
-        return slice(None) if images < 2 * self.count else self._stretch(self.rank, images)
+    def local_slice(self, images: int) -> slice:
+        """Return which images of a global batch of this size belong to this rank."""
+        return slice(None) if images < 2 * self.world_size else self._shard(self.rank, images)
 
-    def _stretch(self, rank: int, images: int | None = None) -> slice:
-        total = self.total if images is None else images
-        return slice(total * rank // self.count, total * (rank + 1) // self.count)
+    def _shard(self, rank: int, images: int) -> slice:
+        return slice(images * rank // self.world_size, images * (rank + 1) // self.world_size)
 
     @property
-    def weight(self) -> float:
-        """How much of a mean over the batch is this process's own mean."""
-        return self.sizes[self.rank] / self.total if self.divided else 1 / self.count
+    def local_weight(self) -> float:
+        """The weight of this rank's mean in the mean over the batch; all weights sum to 1."""
+        if not self.is_sharded:
+            return 1 / self.world_size
+        return self.shard_sizes[self.rank] / self.batch_size
 
-    def sum(self, values: Shaped[Tensor, "*any"]) -> Shaped[Tensor, "*any"]:
-        """Add up what all processes have."""
-        if self.count == 1:
+    def all_reduce_sum(self, values: Shaped[Tensor, "*any"]) -> Shaped[Tensor, "*any"]:
+        """Return the sum of a tensor over all ranks; the argument is not changed."""
+        if self.world_size == 1:
             return values
         from torch import distributed
 
         total = values.clone()
-        with self._together():
-            distributed.all_reduce(total, group=self.group)
+        with self._naming_lost_ranks():
+            distributed.all_reduce(total, group=self.torch_group)
         return total
 
-    def mean_count(self, where: Bool[Tensor, "*any"]) -> Shaped[Tensor, ""]:
-        """Count, at least 1, so that sums over it, weighted, add up to the batch's mean."""
-        counted = where.sum()
-        if not self.divided:
-            return counted.clamp_min(1)
-        return self.sum(counted).clamp_min(1) * self.weight
+    def mean_denominator(self, where: Bool[Tensor, "*any"]) -> Shaped[Tensor, ""]:
+        """Return what to divide a local sum over ``where`` by to get the batch's mean.
 
-    def stack(self, values: Shaped[Tensor, " n"]) -> Shaped[Tensor, "count n"]:
-        """Return what each process has, all of one length, one after the other."""
+        The quotients of all ranks, multiplied by their ``local_weight``, add up to the mean
+        over the global batch. The count is at least 1, so that the mean over nothing is 0.
+        """
+        count = where.sum()
+        if not self.is_sharded:
+            return count.clamp_min(1)
+        return self.all_reduce_sum(count).clamp_min(1) * self.local_weight
+
+    def all_gather(self, values: Shaped[Tensor, " n"]) -> Shaped[Tensor, "world_size n"]:
+        """Return the vectors of all ranks, stacked; they must have the same length."""
         from torch import distributed
 
-        found = [torch.empty_like(values) for _ in range(self.count)]
-        with self._together():
-            distributed.all_gather(found, values.contiguous(), group=self.group)
-        return torch.stack(found)
+        gathered = [torch.empty_like(values) for _ in range(self.world_size)]
+        with self._naming_lost_ranks():
+            distributed.all_gather(gathered, values.contiguous(), group=self.torch_group)
+        return torch.stack(gathered)
 
-    def gather(self, parts: Sequence[Shaped[Tensor, "b ..."]]) -> list[Tensor]:
-        """Put together what processes have of their images, without gradients."""
-        if not self.divided:
-            return [part.detach() for part in parts]
-        # All as bytes, so that one message does.
-        rows = [_as_bytes(part.detach()) for part in parts]
-        sizes = self.sizes
+    def gather_batch(self, shards: Sequence[Shaped[Tensor, "b ..."]]) -> list[Tensor]:
+        """Concatenate per-image tensors of all ranks in batch order, without gradients."""
+        if not self.is_sharded:
+            return [shard.detach() for shard in shards]
+        # Packed into one byte tensor, so that a single all_gather is enough.
+        rows = [_as_bytes(shard.detach()) for shard in shards]
+        sizes = self.shard_sizes
         own = rows[0].new_zeros(max(sizes), sum(row.shape[1] for row in rows))
         own[: sizes[self.rank]] = torch.cat(rows, dim=1)
-        found = self.stack(own.flatten()).view(self.count, *own.shape)
-        whole = torch.cat([one[:size] for one, size in zip(found, sizes, strict=True)])
-        columns = whole.split([row.shape[1] for row in rows], dim=1)
+        gathered = self.all_gather(own.flatten()).view(self.world_size, *own.shape)
+        batch = torch.cat([one[:size] for one, size in zip(gathered, sizes, strict=True)])
+        columns = batch.split([row.shape[1] for row in rows], dim=1)
         return [
-            column.contiguous().view(part.dtype).view(self.total, *part.shape[1:])
-            for column, part in zip(columns, parts, strict=True)
+            column.contiguous().view(shard.dtype).view(self.batch_size, *shard.shape[1:])
+            for column, shard in zip(columns, shards, strict=True)
         ]
 
-    def follow(self, tensors: Iterable[Tensor]) -> None:
-        """Make tensors, in place, what they are in the first process."""
-        if self.count == 1:
+    def broadcast_(self, tensors: Iterable[Tensor]) -> None:
+        """Overwrite tensors, in place, with the values they have on rank 0."""
+        if self.world_size == 1:
             return
         from torch import distributed
 
         for tensor in tensors:
-            there = tensor.detach().to(self.device)
-            with self._together():
-                distributed.broadcast(there, 0, group=self.group)
-            if there.data_ptr() != tensor.data_ptr():
-                tensor.detach().copy_(there)
+            on_device = tensor.detach().to(self.device)
+            with self._naming_lost_ranks():
+                distributed.broadcast(on_device, 0, group=self.torch_group)
+            if on_device.data_ptr() != tensor.data_ptr():
+                tensor.detach().copy_(on_device)
 
-    def tell(self, words: bytes) -> bytes:
-        """Return what the first process says."""
-        if self.count == 1:
-            return words
-        length = torch.tensor([len(words)])
-        self.follow([length])
+    def broadcast_bytes(self, content: bytes) -> bytes:
+        """Return rank 0's bytes; those of other ranks are ignored."""
+        if self.world_size == 1:
+            return content
+        length = torch.tensor([len(content)])
+        self.broadcast_([length])
         if not length:
             return b""
-        blank = words if self.first else bytes(int(length))
-        content = torch.frombuffer(bytearray(blank), dtype=torch.uint8)
-        self.follow([content])
-        return content.numpy().tobytes()
+        buffer = content if self.is_main else bytes(int(length))
+        values = torch.frombuffer(bytearray(buffer), dtype=torch.uint8)
+        self.broadcast_([values])
+        return values.numpy().tobytes()
 
-    def tell_state(self, state: dict[str, Any]) -> dict[str, Any]:
-        """Return the tensors and numbers, by name, that the first process has."""
-        if self.count == 1:
+    def broadcast_object(self, state: dict[str, Any]) -> dict[str, Any]:
+        """Return rank 0's nested dict of tensors and numbers, such as a checkpoint."""
+        if self.world_size == 1:
             return state
         content = io.BytesIO()
-        if self.first:
+        if self.is_main:
             torch.save(state, content)
-        told = io.BytesIO(self.tell(content.getvalue()))
-        return state if self.first else dict(torch.load(told, weights_only=True))
+        received = io.BytesIO(self.broadcast_bytes(content.getvalue()))
+        return state if self.is_main else dict(torch.load(received, weights_only=True))
 
     @contextmanager
-    def one_mind(self) -> Iterator[None]:
-        """Let a complaint that the first process makes in this block be everybody's."""
+    def raise_on_all_ranks(self) -> Iterator[None]:
+        """Re-raise rank 0's CelstackError on every rank."""
         try:
             yield
         except CelstackError as error:
-            if self.first:
-                self.tell(str(error).encode())
+            if self.is_main:
+                self.broadcast_bytes(str(error).encode())
             raise
-        complaint = self.tell(b"")
-        if complaint:
-            raise CelstackError(complaint.decode())
+        message = self.broadcast_bytes(b"")
+        if message:
+            raise CelstackError(message.decode())
 
     @contextmanager
-    def _together(self) -> Iterator[None]:
-        """Say who is gone when processes cannot do something together."""
+    def _naming_lost_ranks(self) -> Iterator[None]:
+        """Turn the failure of a collective into an error that names the lost ranks."""
         try:
             yield
-        # That is what torch raises, whatever carries its messages.
+        # All backends of torch.distributed raise RuntimeError or a subclass.
         except RuntimeError as error:
-            raise ProcessLostError(*self.peers.find_lost(str(error))) from error
+            raise ProcessLostError(*self.peers.describe_lost(str(error))) from error
 
 
 def _as_bytes(values: Shaped[Tensor, "b ..."]) -> Shaped[Tensor, "b n"]:

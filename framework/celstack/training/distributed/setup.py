@@ -1,4 +1,8 @@
-"""Joining: from a process that was started for a run to one of the processes of the run."""
+"""Initialize the process group of a run with Lightning Fabric.
+
+By hand are only the checks of the device and a second group, whose timeout, unlike that of
+the group which Fabric makes, need not cover ranks that start late.
+"""
 
 from __future__ import annotations
 
@@ -10,29 +14,35 @@ import torch
 
 from celstack.errors import CelstackError
 from celstack.system import find_device
-from celstack.training.distributed.launcher import TIMEOUT, launched
+from celstack.training.distributed.launcher import DEFAULT_TIMEOUT_SECONDS, is_distributed
 from celstack.training.distributed.liveness import Peers
-from celstack.training.distributed.process_group import Processes
+from celstack.training.distributed.process_group import ProcessGroup
 
-TO_START = timedelta(minutes=30)
-"""How long processes wait for each other before they begin."""
+STARTUP_TIMEOUT = timedelta(minutes=30)
+"""How long ranks wait for all others to start."""
 
-_joined: list[Processes] = []
+_initialized: list[ProcessGroup] = []
 
 
-def join(device: str, timeout: float | None = None) -> Processes:
-    """Join the processes that were started for this run; without any, be alone.
+def init_process_group(device: str, timeout: float | None = None) -> ProcessGroup:
+    """Join the processes that torchrun or ``launch`` started; return a group of one otherwise.
 
-    They wait for each other no longer than ``timeout`` seconds (120), once all are there.
+    Further calls return the same group.
+
+    Args:
+        device: ``"cpu"``, ``"cuda"`` or ``"auto"``.
+        timeout: Seconds that collective operations wait for a rank once all have started; 120
+            unless given.
     """
-    if not launched():
-        return Processes(find_device(device))
-    if not _joined:
-        _joined.append(_join(device, timedelta(seconds=timeout or TIMEOUT)))
-    return _joined[0]
+    if not is_distributed():
+        return ProcessGroup(find_device(device))
+    if not _initialized:
+        seconds = timeout or DEFAULT_TIMEOUT_SECONDS
+        _initialized.append(_init(device, timedelta(seconds=seconds)))
+    return _initialized[0]
 
 
-def _join(name: str, timeout: timedelta) -> Processes:
+def _init(name: str, timeout: timedelta) -> ProcessGroup:
     import logging
 
     from lightning_fabric import Fabric
@@ -41,21 +51,26 @@ def _join(name: str, timeout: timedelta) -> Processes:
     from torch import distributed
 
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
-    here, count = (int(os.environ[key]) for key in ("LOCAL_WORLD_SIZE", "WORLD_SIZE"))
+    local, world_size = (int(os.environ[key]) for key in ("LOCAL_WORLD_SIZE", "WORLD_SIZE"))
     kind = find_device(name).type
-    if kind == "cuda" and here > torch.cuda.device_count():
-        text = f"{here} processes need a device each, and have {torch.cuda.device_count()}"
-        raise CelstackError(f"--device {name}: {text}; --device cpu works with any number")
+    if kind == "cuda" and local > torch.cuda.device_count():
+        text = f"{local} processes need one GPU each, but {torch.cuda.device_count()} found"
+        raise CelstackError(f"--device {name}: {text}; --device cpu allows any number")
     if kind not in ("cpu", "cuda"):
-        raise CelstackError(f"--device {name}: is for one process; --device cpu is for many")
-    start = DDPStrategy(cluster_environment=TorchElasticEnvironment(), timeout=TO_START)
-    fabric = Fabric(accelerator=kind, devices=here, num_nodes=count // here, strategy=start)
+        text = "supports one process only; use --device cpu for several"
+        raise CelstackError(f"--device {name}: {text}")
+    strategy = DDPStrategy(
+        cluster_environment=TorchElasticEnvironment(), timeout=STARTUP_TIMEOUT
+    )
+    fabric = Fabric(
+        accelerator=kind, devices=local, num_nodes=world_size // local, strategy=strategy
+    )
     fabric.launch()
-    group = distributed.new_group(timeout=timeout)
-    assert isinstance(group, distributed.ProcessGroup)  # all are members
-    # Threads that still carry messages when Python ends would take the process down with them.
+    torch_group = distributed.new_group(timeout=timeout)
+    assert isinstance(torch_group, distributed.ProcessGroup)  # every rank is a member
+    # gloo's threads crash the process if they are still running when Python exits.
     atexit.register(distributed.destroy_process_group)
-    joined = Processes(fabric.device, fabric.global_rank, count, group)
-    mine = torch.tensor(Peers.introduce(), device=fabric.device)
-    joined.peers = Peers(joined.rank, joined.stack(mine).tolist())
-    return joined
+    group = ProcessGroup(fabric.device, fabric.global_rank, world_size, torch_group)
+    identity = torch.tensor(Peers.identify(), device=fabric.device)
+    group.peers = Peers(group.rank, group.all_gather(identity).tolist())
+    return group

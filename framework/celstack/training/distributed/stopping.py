@@ -1,4 +1,4 @@
-"""Stopping: all processes of a run end after the same step, whoever of them was asked to."""
+"""Stop all ranks after the same step, whichever of them received a signal."""
 
 from __future__ import annotations
 
@@ -11,27 +11,28 @@ from typing import Any
 import torch
 
 from celstack.signals import Terminated
-from celstack.training.distributed.launcher import PARENT
-from celstack.training.distributed.process_group import Processes
+from celstack.training.distributed.launcher import LAUNCHER_PID
+from celstack.training.distributed.process_group import ProcessGroup
 
 
-class Stopping:
-    """Hears Ctrl-C and SIGTERM for processes that go in step; one alone hears them itself.
+class StopCoordinator:
+    """Records SIGINT and SIGTERM while it is entered; ``check`` raises them on all ranks.
 
-    A second Ctrl-C waits for nobody. A run whose launcher is gone is asked to stop, too.
+    A second SIGINT raises KeyboardInterrupt at once, on its rank only. A run whose launcher
+    has died is stopped, too. With one process, signals are left to their own handlers.
     """
 
-    def __init__(self, processes: Processes) -> None:
-        self.processes = processes
-        self.parent = int(os.environ.get(PARENT, "0"))
-        self.heard: list[int] = []
-        self.before: dict[int, Any] = {}
+    def __init__(self, group: ProcessGroup) -> None:
+        self.group = group
+        self.launcher_pid = int(os.environ.get(LAUNCHER_PID, "0"))
+        self.received: list[int] = []
+        self.previous_handlers: dict[int, Any] = {}
 
-    def __enter__(self) -> Stopping:
-        main = threading.current_thread() is threading.main_thread()
-        if self.processes.count > 1 and main:
+    def __enter__(self) -> StopCoordinator:
+        in_main_thread = threading.current_thread() is threading.main_thread()
+        if self.group.world_size > 1 and in_main_thread:
             for number in (signal.SIGINT, signal.SIGTERM):
-                self.before[number] = signal.signal(number, self._hear)
+                self.previous_handlers[number] = signal.signal(number, self._receive)
         return self
 
     def __exit__(
@@ -40,21 +41,21 @@ class Stopping:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for number, handler in self.before.items():
+        for number, handler in self.previous_handlers.items():
             signal.signal(number, handler)
 
-    def _hear(self, number: int, _: FrameType | None) -> None:
-        self.heard.append(number)
-        if self.heard.count(signal.SIGINT) > 1 and number == signal.SIGINT:
+    def _receive(self, number: int, _: FrameType | None) -> None:
+        self.received.append(number)
+        if self.received.count(signal.SIGINT) > 1 and number == signal.SIGINT:
             raise KeyboardInterrupt
 
     def check(self) -> None:
-        """Stop, all at once, if anybody was asked to."""
-        if self.processes.count == 1:
+        """Raise Terminated or KeyboardInterrupt on all ranks if any rank received a signal."""
+        if self.group.world_size == 1:
             return
-        orphan = self.parent and os.getppid() != self.parent
-        mine = [bool(self.heard or orphan), signal.SIGTERM in self.heard]
-        asked = torch.tensor(mine, dtype=torch.int64, device=self.processes.device)
-        stopped, terminated = self.processes.sum(asked).tolist()
+        orphaned = self.launcher_pid and os.getppid() != self.launcher_pid
+        flags = [bool(self.received or orphaned), signal.SIGTERM in self.received]
+        local = torch.tensor(flags, dtype=torch.int64, device=self.group.device)
+        stopped, terminated = self.group.all_reduce_sum(local).tolist()
         if stopped:
             raise Terminated if terminated else KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""Progress: a bar and the sprites in the terminal, plain lines where nothing can move."""
+"""Progress: a bar and the sprites in a terminal, plain lines elsewhere."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,32 +18,32 @@ from rich.text import Text
 
 from celstack import Decomposer, Observer, hookimpl
 from celstack.model.objective import Loss
-from celstack.recipe.schedule import Phase
+from celstack.recipe.schedule import ScheduledStage
 from celstack.runs.findings import Finding
 from celstack_kit.observers.progress.half_blocks import draw
 
-LINES = 10
-"""How many plain lines a run gets, apart from its beginning and end."""
-BAR_EVERY, SPRITES_EVERY = 0.1, 1.0
-"""Seconds between two looks at the loss, and at the sprites."""
+PLAIN_LINES = 10
+"""How many progress lines a run prints where there is no terminal."""
+BAR_SECONDS, SPRITES_SECONDS = 0.1, 1.0
+"""Intervals between updates of the bar, and of the sprites."""
 
 
 class Bar(RichProgress):
-    """A bar with the sprites below it."""
+    """A progress bar with pictures of the sprites below it."""
 
     sprites: Text | None = None
 
     def get_renderables(self) -> Iterable[RenderableType]:
-        """Show the bar, then the sprites, if there is a picture of them."""
+        """Return the bar, then the sprites, if they are shown."""
         yield from super().get_renderables()
         if self.sprites is not None:
             yield self.sprites
 
 
 class Progress(Observer):
-    """Shows stage, step, loss, images a second and time left on standard error.
+    """Shows stage, step, loss, images per second and remaining time on standard error.
 
-    In a terminal of many colours it shows the sprites as they are learned, too, unless
+    In a terminal with true colors it also shows the sprites during training, unless
     ``sprites`` is false.
     """
 
@@ -56,16 +56,16 @@ class Progress(Observer):
 
     @hookimpl
     def celstack_run_started(self, decomposer: Decomposer, steps: int, step: int) -> None:
-        """Open the bar, at the step after which a run goes on."""
+        """Start the bar, at the step that the run is resumed from."""
         self.decomposer, self.steps, self.first = decomposer, steps, step
         self.began, self.images = time.monotonic(), 0
         self.findings: set[tuple[str, str]] = set()
         self.bar_due = self.sprites_due = self.began
-        # Not is_terminal: some terminals cannot move their cursor.
+        # Not is_terminal: some terminals cannot move the cursor.
         self.plain = not self.console.is_interactive
-        colours = self.console.color_system == "truecolor"
-        legible = self.console.encoding.startswith("utf")
-        self.pictures = self.sprites and colours and legible and not self.plain
+        true_color = self.console.color_system == "truecolor"
+        unicode = self.console.encoding.startswith("utf")
+        self.pictures = self.sprites and true_color and unicode and not self.plain
         self.bar = Bar(
             TextColumn("{task.description}", markup=False),
             BarColumn(),
@@ -75,33 +75,33 @@ class Progress(Observer):
             TimeRemainingColumn(),
             console=self.console,
             disable=self.plain,
-            # Pictures are a hundred times as much to draw as a bar.
+            # Drawing sprites takes a hundred times as long as a bar.
             refresh_per_second=1 if self.pictures else 10,
         )
         self.task = self.bar.add_task("", total=steps, completed=step, loss="-", speed="-")
         self.bar.start()
         if step:
-            self._line(f"step {step} of {steps}: goes on")
+            self._line(f"step {step} of {steps}: resumed")
 
     @hookimpl
-    def celstack_phase_started(self, phase: Phase, step: int) -> None:
-        """Say which stage begins."""
+    def celstack_phase_started(self, phase: ScheduledStage, step: int) -> None:
+        """Show the name of the stage."""
         self.title = phase.title
         self.bar.update(self.task, description=self.title)
         if step == phase.start:
-            self._line(f"step {step}: {self.title} begins")
+            self._line(f"step {step}: starting {self.title}")
 
     @hookimpl
     def celstack_step_finished(self, step: int, loss: Loss, images: int) -> None:
-        """Move on; an accelerator is asked for its loss only when it can be seen."""
+        """Advance the bar; the loss is read, which synchronizes, only when it is shown."""
         self.images += images
         now = time.monotonic()
         if self.plain:
-            if step * LINES // self.steps > (step - 1) * LINES // self.steps:
+            if step * PLAIN_LINES // self.steps > (step - 1) * PLAIN_LINES // self.steps:
                 self._line(self._describe(step, float(loss.total), now))
             return
         if now >= self.bar_due or step == self.steps:
-            self.bar_due = now + BAR_EVERY
+            self.bar_due = now + BAR_SECONDS
             text, speed = f"{float(loss.total):.5f}", f"{self._speed(now):,.0f}"
             self.bar.update(self.task, completed=step, loss=text, speed=speed)
         if now >= self.sprites_due or step == self.steps:
@@ -109,7 +109,7 @@ class Progress(Observer):
 
     @hookimpl
     def celstack_health_checked(self, step: int, findings: Sequence[Finding]) -> None:
-        """Print what the health check finds: a line for each kind, and each finding once."""
+        """Print a line for each kind of new findings."""
         kinds: dict[str, list[Finding]] = {}
         for finding in findings:
             if (finding.kind, finding.part) not in self.findings:
@@ -122,24 +122,24 @@ class Progress(Observer):
 
     @hookimpl
     def celstack_sprites_reassigned(self, step: int, sprites: list[int]) -> None:
-        """Say which sprites start again."""
-        self._line(f"step {step}: unused sprites start again: {', '.join(map(str, sprites))}")
+        """Print which sprites were reassigned."""
+        self._line(f"step {step}: reassigned sprites {', '.join(map(str, sprites))}")
 
     @hookimpl
     def celstack_evaluated(self, step: int, scores: Mapping[str, float]) -> None:
-        """Say the scores."""
-        said = ", ".join(f"{name} {score:.4f}" for name, score in scores.items())
-        if said:
-            self._line(f"step {step}: {said}")
+        """Print the scores."""
+        text = ", ".join(f"{name} {score:.4f}" for name, score in scores.items())
+        if text:
+            self._line(f"step {step}: {text}")
 
     @hookimpl
     def celstack_run_finished(self) -> None:
-        """Close the bar."""
+        """Stop the bar."""
         self.bar.stop()
 
     @hookimpl
     def celstack_run_stopped(self, step: int, reason: str) -> None:
-        """Close the bar, and leave the reason to whoever ends the run."""
+        """Stop the bar, and print the reason."""
         self.bar.stop()
         self._line(f"step {step}: stopped: {reason}")
 
@@ -154,11 +154,11 @@ class Progress(Observer):
 
     def _show_sprites(self) -> None:
         if self.pictures:
-            # The bar has a row, and the cursor another.
+            # One row for the bar, one for the cursor.
             size = self.console.width, self.console.height - 2
             self.bar.sprites = draw(self.decomposer.sprites.images(), *size)
-            # Not from before drawing: where that is slow, it must not be all that is done.
-            self.sprites_due = time.monotonic() + SPRITES_EVERY
+            # Counted from after drawing, so that slow drawing does not take all the time.
+            self.sprites_due = time.monotonic() + SPRITES_SECONDS
 
     def _line(self, text: str) -> None:
         if self.plain:
@@ -167,5 +167,5 @@ class Progress(Observer):
 
 @hookimpl
 def celstack_observers() -> dict[str, type[Progress]]:
-    """Let recipes say ``observers = ["progress"]``."""
+    """Register ``observers = ["progress"]``."""
     return {"progress": Progress}

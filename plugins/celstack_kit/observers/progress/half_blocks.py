@@ -1,4 +1,4 @@
-"""Half blocks: pictures in a terminal, two pixels to a character."""
+"""Draw images in a terminal with half-block characters, two pixels each."""
 
 from itertools import groupby
 
@@ -7,20 +7,26 @@ from jaxtyping import Float
 from rich.text import Text
 from torch import Tensor
 
-SIDE = 12
-"""The most pixels that a picture is wide or high."""
-LINES = 3
-"""The most lines of pictures."""
-SQUARES = (0.22, 0.32)
-"""What transparent pixels look like: neither black nor white is lost on it."""
+MAX_SIDE_PIXELS = 12
+"""Larger images are shrunk to this width or height."""
+MAX_IMAGE_ROWS = 3
+"""How many rows of images are drawn at most."""
+CHECKERBOARD = (0.22, 0.32)
+"""The grays behind transparent pixels, which differ from black and white."""
 
 
 def draw(images: Float[Tensor, "K D h w"], columns: int, rows: int) -> Text:
-    """Draw images with alpha side by side, as many as have room, and say how many have not."""
-    pictures = _on_squares(_shrink(images.detach().float().cpu()))
+    """Draw images with alpha side by side, as many as fit, and the number of the others.
+
+    Args:
+        images: Color channels, then alpha.
+        columns: The width of the terminal in characters.
+        rows: Its height.
+    """
+    pictures = _on_checkerboard(_shrink(images.detach().float().cpu()))
     pictures = pictures.expand(-1, 3, -1, -1) if pictures.shape[1] == 1 else pictures
     across = max(1, columns // (pictures.shape[-1] + 1))
-    down = max(1, min(LINES, (rows - 1) // (pictures.shape[-2] // 2 + 1)))
+    down = max(1, min(MAX_IMAGE_ROWS, (rows - 1) // (pictures.shape[-2] // 2 + 1)))
     shown = pictures[: across * down]
     lines = [row for some in shown.split(across) for row in [Text(), *_rows(some)]]
     if len(shown) < len(pictures):
@@ -29,36 +35,36 @@ def draw(images: Float[Tensor, "K D h w"], columns: int, rows: int) -> Text:
 
 
 def _shrink(images: Float[Tensor, "K D h w"]) -> Float[Tensor, "K D a b"]:
-    """Make images no larger than SIDE, and an even number of pixels high."""
-    factor = min(1.0, SIDE / max(images.shape[-2:]))
+    """Resize images to at most MAX_SIDE_PIXELS and an even height."""
+    factor = min(1.0, MAX_SIDE_PIXELS / max(images.shape[-2:]))
     height, width = (max(1, round(side * factor)) for side in images.shape[-2:])
     size = (height + height % 2, width)
     return torch.nn.functional.interpolate(images, size, mode="area")
 
 
-def _on_squares(images: Float[Tensor, "K D h w"]) -> Float[Tensor, "K C h w"]:
-    """Lay images over squares of two pixels, to show where they are transparent."""
+def _on_checkerboard(images: Float[Tensor, "K D h w"]) -> Float[Tensor, "K C h w"]:
+    """Composite images over a checkerboard with squares of two pixels."""
     rows, columns = (torch.arange(side) // 2 for side in images.shape[-2:])
-    squares = torch.tensor(SQUARES)[(rows[:, None] + columns) % 2]
-    colour, alpha = images[:, :-1].clamp(0, 1), images[:, -1:].clamp(0, 1)
-    return colour * alpha + squares * (1 - alpha)
+    squares = torch.tensor(CHECKERBOARD)[(rows[:, None] + columns) % 2]
+    color, alpha = images[:, :-1].clamp(0, 1), images[:, -1:].clamp(0, 1)
+    return color * alpha + squares * (1 - alpha)
 
 
 def _rows(pictures: Float[Tensor, "n 3 h w"]) -> list[Text]:
-    """Draw pictures in one line, of half as many rows as they have."""
+    """Draw images side by side; two rows of pixels become one row of text."""
     values = (pictures * 255).round().int().permute(2, 0, 3, 1).tolist()
     rows = []
     for upper, lower in zip(values[0::2], values[1::2], strict=True):
         row = Text()
         for over, under in zip(upper, lower, strict=True):
-            # Neighbours of the same colours share a style: terminals may be far away.
+            # Equal neighbors share one style, because terminals may be on slow connections.
             for (top, bottom), same in groupby(zip(over, under, strict=True)):
-                style = f"{_spell(top)} on {_spell(bottom)}"
+                style = f"{_rgb(top)} on {_rgb(bottom)}"
                 row.append("▀" * len(list(same)), style=style)
             row.append(" ")
         rows.append(row)
     return rows
 
 
-def _spell(colour: list[int]) -> str:
-    return f"rgb({colour[0]},{colour[1]},{colour[2]})"
+def _rgb(color: list[int]) -> str:
+    return f"rgb({color[0]},{color[1]},{color[2]})"

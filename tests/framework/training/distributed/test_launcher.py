@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from celstack.training.distributed.launcher import first, launched
-from celstack.training.distributed.liveness import Peers, _trouble
+from celstack.training.distributed.launcher import is_distributed, is_main_process
+from celstack.training.distributed.liveness import Peers, _lost_state
 
 RECIPE = """\
 dataset = {{ use = "tetrominoes", count = 31, test_count = 4, per_image = 1 }}
@@ -152,8 +152,8 @@ def test_a_process_that_hangs_is_waited_for_no_longer_than_asked(recipe, tmp_pat
 
     assert code == 1
     assert complaint.startswith(f"celstack: process 1 of 2 (PID {hanging}) is stopped; what ")
-    assert not _trouble(os.getpid())
-    assert _trouble(hanging) == "is gone"
+    assert not _lost_state(os.getpid())
+    assert _lost_state(hanging) == "is gone"
     assert torch.load(folder / "checkpoint.pt", weights_only=True)["step"] >= 1
 
 
@@ -234,36 +234,36 @@ def test_two_numbers_of_processes_are_refused(command, small, monkeypatch):
 
 
 def test_the_first_process_is_the_one_of_rank_zero(monkeypatch):
-    assert first()
-    assert not launched()
+    assert is_main_process()
+    assert not is_distributed()
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "1")
 
-    assert launched()
-    assert not first()
+    assert is_distributed()
+    assert not is_main_process()
 
 
 @posix
 def test_the_state_of_another_process_is_seen():
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
-        assert _trouble(other.pid) == ""
+        assert _lost_state(other.pid) == ""
         os.kill(other.pid, signal.SIGSTOP)
         os.waitid(os.P_PID, other.pid, os.WSTOPPED)
-        assert _trouble(other.pid) == "is stopped"
+        assert _lost_state(other.pid) == "is stopped"
         other.kill()
         os.waitid(os.P_PID, other.pid, os.WEXITED | os.WNOWAIT)
-        assert _trouble(other.pid) == "is gone"  # though nobody has asked for it yet
+        assert _lost_state(other.pid) == "is gone"  # though nobody has asked for it yet
         other.wait()
-        assert _trouble(other.pid) == "is gone"
+        assert _lost_state(other.pid) == "is gone"
 
 
 def test_of_those_that_are_left_one_tells():
-    machine, own = Peers.introduce()
+    machine, own = Peers.identify()
     with subprocess.Popen([sys.executable, "-c", ""]) as other:
         pass
     known = [(machine, other.pid), (machine, own), (machine, own)]
 
-    told = [Peers(rank, known).find_lost("reset") for rank in (1, 2)]
+    told = [Peers(rank, known).describe_lost("reset") for rank in (1, 2)]
 
     text = f"process 0 of 3 (PID {other.pid}) is gone"
     assert told == [(text, True), (text, False)]
@@ -273,9 +273,9 @@ def test_of_those_that_are_left_one_tells():
     ("reason", "late"), [("Timed out waiting", "in time"), ("reset", "any more")]
 )
 def test_processes_of_other_machines_are_named_together(reason, late):
-    machine, own = Peers.introduce()
+    machine, own = Peers.identify()
 
-    text, tells = Peers(0, [(machine, own), (1, 1), (1, 2)]).find_lost(reason)
+    text, tells = Peers(0, [(machine, own), (1, 1), (1, 2)]).describe_lost(reason)
 
     assert text == f"process 1 or 2 of 3 does not answer {late}"
     assert tells

@@ -6,7 +6,8 @@ from torch import nn
 
 from celstack import Assembly, CelstackError, Encoder, Evaluation, Stage, Training, Transforms
 from celstack.training.distributed.engine import Engine
-from celstack.training.loop import run, start
+from celstack.training.initialize import init_model
+from celstack.training.loop import run
 from celstack_kit.compositors.ordered import Ordered
 from celstack_kit.datasets.tetrominoes import Tetrominoes
 from celstack_kit.metrics.mse import Mse
@@ -62,7 +63,7 @@ def test_the_encoder_computes_as_asked_while_it_learns_and_in_full_when_judged(p
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_all_that_learns_and_is_predicted_stays_in_full_precision(precision):
     assembly = make(precision)
-    model = Engine(precision=precision).fit(start(assembly)).train()
+    model = Engine(precision=precision).place_model(init_model(assembly)).train()
 
     prediction = model.predict(assembly.dataset.read("train", range(4)).images)
 

@@ -13,31 +13,31 @@ from torch import nn
 
 from celstack.errors import CelstackError
 from celstack.model.objective import Loss
-from celstack.training.distributed.batch_norm import SharedNorm, share_norms
+from celstack.training.distributed.batch_norm import SharedBatchNorm, convert_batch_norm
 from celstack.training.distributed.engine import Engine
-from celstack.training.distributed.launcher import variables
-from celstack.training.distributed.process_group import Processes
+from celstack.training.distributed.launcher import child_environment
+from celstack.training.distributed.process_group import ProcessGroup
 
 CPU = torch.device("cpu")
 TOGETHER = Path(__file__).with_name("together.py")
 
 
-class Threads(Processes):
+class Threads(ProcessGroup):
     """Threads that behave as processes would, to be tested in no time."""
 
     def __init__(self, rank, count, barrier, board):
         super().__init__(CPU, rank, count)
         self.barrier, self.board = barrier, board
 
-    def stack(self, values):
+    def all_gather(self, values):
         self.board[self.rank] = values.clone()
         self.barrier.wait(10)
-        found = torch.stack([self.board[rank] for rank in range(self.count)])
+        found = torch.stack([self.board[rank] for rank in range(self.world_size)])
         self.barrier.wait(10)
         return found
 
-    def sum(self, values):
-        return self.stack(values.flatten()).sum(0).view_as(values)
+    def all_reduce_sum(self, values):
+        return self.all_gather(values.flatten()).sum(0).view_as(values)
 
 
 def in_threads(count, work):
@@ -57,7 +57,9 @@ def in_threads(count, work):
 
 @pytest.mark.parametrize("images", [4, 5, 6, 7, 33, 128])
 def test_shares_follow_one_another_and_leave_nothing_out(images):
-    shares = [range(images)[Processes(CPU, rank, 2).part(images)] for rank in range(2)]
+    shares = [
+        range(images)[ProcessGroup(CPU, rank, 2).local_slice(images)] for rank in range(2)
+    ]
 
     assert [index for share in shares for index in share] == list(range(images))
     assert min(map(len, shares)) >= 2
@@ -66,40 +68,40 @@ def test_shares_follow_one_another_and_leave_nothing_out(images):
 @pytest.mark.parametrize("images", [1, 2, 3])
 def test_a_batch_with_less_than_two_images_for_each_is_everybodys(images):
     for rank in range(2):
-        processes = Processes(CPU, rank, 2)
-        processes.divide(images)
+        group = ProcessGroup(CPU, rank, 2)
+        group.begin_batch(images)
 
-        assert range(images)[processes.part(images)] == range(images)
-        assert not processes.divided
-        assert processes.weight == 0.5
+        assert range(images)[group.local_slice(images)] == range(images)
+        assert not group.is_sharded
+        assert group.local_weight == 0.5
 
 
 def test_weights_add_up_to_one():
     weights = []
     for rank in range(3):
-        processes = Processes(CPU, rank, 3)
-        processes.divide(7)
-        weights.append(processes.weight)
+        group = ProcessGroup(CPU, rank, 3)
+        group.begin_batch(7)
+        weights.append(group.local_weight)
 
     assert weights == [2 / 7, 2 / 7, 3 / 7]
 
 
 def test_one_process_is_never_divided():
-    alone = Processes(CPU)
-    alone.divide(100)
+    alone = ProcessGroup(CPU)
+    alone.begin_batch(100)
 
-    assert not alone.divided
-    assert alone.weight == 1.0
-    assert alone.tell(b"so") == b"so"
+    assert not alone.is_sharded
+    assert alone.local_weight == 1.0
+    assert alone.broadcast_bytes(b"so") == b"so"
 
 
 def test_what_is_gathered_is_in_the_order_of_the_batch():
     numbers, names = torch.arange(7), torch.rand(7, 2, 3)
 
-    def work(processes):
-        processes.divide(7)
-        own = processes.part(7)
-        return processes.gather([numbers[own], names[own]])
+    def work(group):
+        group.begin_batch(7)
+        own = group.local_slice(7)
+        return group.gather_batch([numbers[own], names[own]])
 
     for found in in_threads(3, work):
         assert torch.equal(found[0], numbers)
@@ -110,28 +112,28 @@ def test_means_over_what_is_counted_add_up_to_the_mean_of_all():
     values = torch.arange(5.0)
     where = torch.tensor([False, False, True, True, True])
 
-    def work(processes):
-        processes.divide(5)
-        own = processes.part(5)
-        mean = (values * where)[own].sum() / processes.mean_count(where[own])
-        return processes.sum(mean * processes.weight)
+    def work(group):
+        group.begin_batch(5)
+        own = group.local_slice(5)
+        mean = (values * where)[own].sum() / group.mean_denominator(where[own])
+        return group.all_reduce_sum(mean * group.local_weight)
 
     for mean in in_threads(2, work):
         torch.testing.assert_close(mean, torch.tensor(3.0))
 
 
 def test_gradients_are_added_and_stay_absent_where_nobody_has_one():
-    def work(processes):
-        processes.divide(4)
+    def work(group):
+        group.begin_batch(4)
         weights = [nn.Parameter(torch.zeros(2)) for _ in range(3)]
         optimizer = torch.optim.SGD(weights, lr=1.0)
-        engine = Engine(processes)
-        own = weights[0].sum() * (processes.rank + 1)
-        if processes.rank:
+        engine = Engine(group)
+        own = weights[0].sum() * (group.rank + 1)
+        if group.rank:
             own = own + weights[1].sum()
-        loss = engine.share(Loss(own, torch.tensor(0.0)))
-        engine.learn(loss.total, optimizer)
-        return weights, engine.total(loss)
+        loss = engine.scale_loss(Loss(own, torch.tensor(0.0)))
+        engine.backward_step(loss.total, optimizer)
+        return weights, engine.reduce_loss(loss)
 
     for weights, _ in in_threads(2, work):
         assert weights[0].tolist() == [-1.5, -1.5]
@@ -158,18 +160,20 @@ def test_a_shared_norm_is_that_of_the_whole_batch(images, momentum):
     normal = whole(expected)
     normal.backward(slope)
 
-    def work(processes):
+    def work(group):
         model = deepcopy(fresh)
-        share_norms(model, processes)
-        assert isinstance(model[0], SharedNorm)
-        processes.divide(images)
-        own = processes.part(images)
+        convert_batch_norm(model, group)
+        assert isinstance(model[0], SharedBatchNorm)
+        group.begin_batch(images)
+        own = group.local_slice(images)
         inputs = values[own].clone().requires_grad_()
         shown = model(inputs)
         shown.backward(slope[own])
-        gradients = processes.sum(torch.stack([model[0].weight.grad, model[0].bias.grad]))
-        if not processes.divided:
-            gradients = gradients / processes.count
+        gradients = group.all_reduce_sum(
+            torch.stack([model[0].weight.grad, model[0].bias.grad])
+        )
+        if not group.is_sharded:
+            gradients = gradients / group.world_size
         return model, shown, inputs.grad, gradients, own
 
     for model, shown, gradient, gradients, own in in_threads(2, work):
@@ -183,11 +187,11 @@ def test_a_shared_norm_is_that_of_the_whole_batch(images, momentum):
 def test_a_shared_norm_at_rest_is_a_plain_one():
     plain, values = norms(0.1).eval(), torch.randn(4, 3, 2, 2, dtype=torch.float64)
 
-    def work(processes):
+    def work(group):
         model = deepcopy(plain)
-        share_norms(model, processes)
-        processes.divide(4)
-        return model(values[processes.part(4)])
+        convert_batch_norm(model, group)
+        group.begin_batch(4)
+        return model(values[group.local_slice(4)])
 
     shown = torch.cat(in_threads(2, work))
 
@@ -198,13 +202,13 @@ def test_the_first_ones_complaint_is_everybodys(tmp_path):
     code = """
 import sys, torch
 from celstack.errors import CelstackError
-from celstack.training.distributed.setup import join
-processes = join("cpu", timeout=30)
-said = processes.tell_state({"a": torch.ones(2), "b": 3} if processes.first else {})
+from celstack.training.distributed.setup import init_process_group
+group = init_process_group("cpu", timeout=30)
+said = group.broadcast_object({"a": torch.ones(2), "b": 3} if group.is_main else {})
 assert said["b"] == 3 and said["a"].tolist() == [1, 1]
 try:
-    with processes.one_mind():
-        if processes.first:
+    with group.raise_on_all_ranks():
+        if group.is_main:
             raise CelstackError("no")
 except CelstackError as error:
     sys.exit(40 + (str(error) == "no"))
@@ -215,7 +219,7 @@ except CelstackError as error:
 
 def start(count, *command):
     """Start processes as torchrun does, and return their exit codes."""
-    environment = {**variables(count), "OMP_NUM_THREADS": "1"}
+    environment = {**child_environment(count), "OMP_NUM_THREADS": "1"}
     children = [
         subprocess.Popen(
             [sys.executable, *command, *([f"{rank}"] if command[0] != "-c" else [])],
@@ -259,7 +263,7 @@ def test_a_part_that_needs_processes_it_has_not_got_is_refused(monkeypatch):
     monkeypatch.setattr(
         "celstack.training.distributed.setup.find_device", lambda _: torch.device("mps")
     )
-    from celstack.training.distributed.setup import join
+    from celstack.training.distributed.setup import init_process_group
 
-    with pytest.raises(CelstackError, match="--device mps: is for one process"):
-        join("mps")
+    with pytest.raises(CelstackError, match="--device mps: supports one process only"):
+        init_process_group("mps")

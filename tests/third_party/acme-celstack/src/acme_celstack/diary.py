@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from celstack import Assembly, Observer, hookimpl
-from celstack.recipe.schedule import Phase
+from celstack.recipe.schedule import ScheduledStage
 
 
 class Diary(Observer):
@@ -21,7 +21,7 @@ class Diary(Observer):
         self._note(f"started on {assembly.dataset.name} for {steps} steps")
 
     @hookimpl
-    def celstack_phase_started(self, phase: Phase) -> None:
+    def celstack_phase_started(self, phase: ScheduledStage) -> None:
         """Note the stage."""
         self._note(f"stage {phase.title}")
 
