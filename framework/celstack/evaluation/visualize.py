@@ -9,7 +9,7 @@ from PIL import Image
 from torch import Tensor
 from torch.nn.functional import interpolate, pad
 
-from celstack.data.loader import in_order
+from celstack.data.loader import ordered_batches
 from celstack.evaluation.sprite_stats import MEMBERS, Census
 from celstack.interfaces.dataset import Batch
 from celstack.model.decomposer import Decomposer
@@ -32,7 +32,7 @@ def draw_examples(decomposer: Decomposer, assembly: Assembly) -> Image.Image:
     """Draw some held-out images: input, reconstruction, layers on a checkerboard."""
     device = next(decomposer.parameters()).device
     split = assembly.evaluation.split
-    batch = next(in_order(assembly.dataset, split, EXAMPLES, EXAMPLES))
+    batch = next(ordered_batches(assembly.dataset, split, EXAMPLES, EXAMPLES))
     was_training = decomposer.training
     decomposer.eval()
     with torch.no_grad():

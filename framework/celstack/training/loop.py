@@ -9,7 +9,7 @@ from pathlib import Path
 import attrs
 import torch
 
-from celstack.data.loader import batch_length, shuffled, to_device
+from celstack.data.loader import batch_size_at, shuffled_batches, to_device
 from celstack.errors import CelstackError
 from celstack.evaluation.sprite_stats import Census
 from celstack.model.decomposer import Decomposer
@@ -164,7 +164,7 @@ def _learn(
     phases = schedule(stages, count, training.batch_size)
     steps = phases[-1].end
     device = next(decomposer.parameters()).device
-    batches = shuffled(
+    batches = shuffled_batches(
         dataset,
         "train",
         training.batch_size,
@@ -193,7 +193,7 @@ def _learn(
         while keeper.step < phase.end:
             # Of a batch, this process reads its own share.
             images = to_device(next(batches), device).images
-            processes.divide(batch_length(count, training.batch_size, keeper.step))
+            processes.divide(batch_size_at(count, training.batch_size, keeper.step))
             factor = phase.rate_factor(keeper.step)
             rates = set_rates(optimizer, training, phase.stage, factor)
             # Observers are told when a step is whole: whatever they do then costs none of it.

@@ -126,7 +126,7 @@ def test_a_name_that_would_hide_what_plugins_use_is_refused(name, tmp_path):
 
 
 def test_a_name_that_is_taken_is_refused_by_naming_its_owner(tmp_path):
-    with pytest.raises(CelstackError, match=r"'color' is there already, from celstack \d"):
+    with pytest.raises(CelstackError, match=r"'color' exists already, from celstack \d"):
         write("color", "--kind", "transform", "--into", tmp_path)
 
     assert not list(tmp_path.iterdir())
@@ -139,7 +139,7 @@ def test_a_name_may_be_used_for_another_kind(tmp_path):
 
 
 def test_a_module_that_exists_is_not_hidden(tmp_path):
-    with pytest.raises(CelstackError, match="a module celstack_recipes is there already"):
+    with pytest.raises(CelstackError, match="a module celstack_recipes exists already"):
         write("recipes", "--kind", "metric", "--into", tmp_path)
 
 
@@ -153,7 +153,7 @@ def test_an_unknown_kind_is_refused_with_the_nearest(tmp_path):
 def test_a_folder_that_exists_is_left_alone(tmp_path):
     (tmp_path / "bloom").mkdir()
 
-    with pytest.raises(CelstackError, match="is there already"):
+    with pytest.raises(CelstackError, match="exists already"):
         write("bloom", "--kind", "transform", "--into", tmp_path)
 
     assert not list((tmp_path / "bloom").iterdir())

@@ -35,8 +35,8 @@ def test_an_image_of_ones_own_can_be_varied(command, small_run, tmp_path, monkey
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--image", "gone.png"], "--image gone.png: there is no such file"),
-        (["--out", "a.gif"], "--out a.gif: its name must end with .png"),
+        (["--image", "gone.png"], "--image gone.png: no such file"),
+        (["--out", "a.gif"], "--out a.gif: must end with .png"),
     ],
 )
 def test_a_mistake_is_one_line(command, small_run, tmp_path, monkeypatch, arguments, said):
@@ -63,5 +63,5 @@ def test_where_there_are_no_images_it_says_what_helps(
 
     assert (answer.code, answer.complaint) == (
         2,
-        "celstack: no images here; --image varies one of yours\n",
+        "celstack: no images here; name an image with --image\n",
     )
