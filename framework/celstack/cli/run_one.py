@@ -141,7 +141,7 @@ def _run(
         told = as_mishap(error, assembly)
         if told is None:
             raise  # a bug, here or in a plugin
-        text = f"The run in {folder} failed: {told}; {_resume_hint(folder, device)}"
+        text = f"the run in {folder} failed: {told}; {_resume_hint(folder, device)}"
         mishap = MishapError(text)
         mishap.rank_local = True
         raise mishap from error

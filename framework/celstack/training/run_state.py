@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import logging
 import math
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -24,6 +24,7 @@ from celstack.signals import uninterrupted
 from celstack.text import printable
 from celstack.training.distributed.engine import Engine
 
+LOG = logging.getLogger("celstack")
 BLOCK = 25
 """How many steps of an accelerator are logged at a time."""
 USAGE_EVERY = 10
@@ -80,8 +81,7 @@ class Keeper:
 
     def _warn(self, text: str) -> None:
         if self.engine.processes.first:
-            said = f"celstack: warning: {text}: the run goes on, but not to the last bit"
-            print(said, file=sys.stderr)  # noqa: T201
+            LOG.warning("%s: the run goes on, but not to the last bit", text)
 
     @contextmanager
     def stepping(self) -> Iterator[None]:

@@ -118,10 +118,7 @@ def test_it_says_what_it_did_and_how_many_files_were_left_out(
     answer = command("celstack", "decompose", str(layered_run), str(photos), "--out", str(out))
 
     assert answer.said == f"6 images written to {out}\nOverview: {out / 'overview.png'}\n"
-    assert (
-        answer.complaint
-        == "celstack: warning: skipped 3 files: not an image, or damaged\n"
-    )
+    assert answer.complaint == "celstack: warning: skipped 3 files: not an image, or damaged\n"
 
 
 def test_every_image_has_a_folder_with_all_files_and_there_is_nothing_else(taken_apart):
@@ -224,7 +221,9 @@ def test_another_picture_of_the_same_name_is_not_written_over(
         "celstack", "decompose", str(layered_run), str(other), "--out", str(taken_apart)
     )
 
-    assert complaint(answer).startswith(f"{taken_apart / 'clear'}: holds the decomposition of another image than")
+    assert complaint(answer).startswith(
+        f"{taken_apart / 'clear'}: holds the decomposition of another image than"
+    )
     assert (taken_apart / "clear" / "scene.json").read_bytes() == before
 
 

@@ -12,7 +12,7 @@ def test_one_command_makes_the_figure(command, small_run, tmp_path):
     answer = command("celstack", "vary", str(small_run), "--out", str(out))
 
     assert answer.code == 0, answer.complaint
-    assert answer.said == f"{out}: other sprites, other colours, other places, other sizes\n"
+    assert answer.said == f"{out}: other sprites, other colors, other positions, other sizes\n"
     with Image.open(out) as picture:
         assert picture.mode == "RGB"
         assert picture.width > 600

@@ -440,9 +440,7 @@ def test_a_disk_that_fills_keeps_what_was_written(put, server, tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
-    kept = (
-        f"3000000 bytes saved in {tmp_path / 'x.bin.part'}; the same command resumes"
-    )
+    kept = f"3000000 bytes saved in {tmp_path / 'x.bin.part'}; the same command resumes"
     assert line == f"{tmp_path}: cannot continue: File too large; {kept}"
     get(source, tmp_path)
     assert pieces(server) == ["all", "bytes=3000000-"]
