@@ -32,7 +32,7 @@ USAGE = {
 # Class names that would shadow names that the templates import.
 RESERVED_CLASS_NAMES = {
     *celstack.__all__,
-    *("Annotated", "Float", "Ge", "Int", "Loss", "Mapping", "Path", "Sequence", "Tensor"),
+    *("Annotated", "Float", "Ge", "Int", "Mapping", "Path", "Sequence", "Tensor"),
     *("False", "None", "True"),
 }
 
