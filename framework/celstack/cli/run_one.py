@@ -138,10 +138,10 @@ def _run(
         text = f"{error}; {_resume_hint(folder, device)}"
         raise ProcessLostError(text, error.rank_local) from error
     except (OSError, EOFError, MemoryError, RuntimeError, MishapError) as error:
-        told = as_mishap(error, assembly)
-        if told is None:
+        failure = as_mishap(error, assembly)
+        if failure is None:
             raise  # a bug, here or in a plugin
-        text = f"the run in {folder} failed: {told}; {_resume_hint(folder, device)}"
+        text = f"the run in {folder} failed: {failure}; {_resume_hint(folder, device)}"
         mishap = MishapError(text)
         mishap.rank_local = True
         raise mishap from error

@@ -84,8 +84,7 @@ def shuffled_batches(
         seed: Determines the order of each epoch.
         workers: Processes that read images; they do not change the order.
         skip: The number of batches to leave out at the start, without reading them.
-        part: Returns the slice to read of a batch with so many images, for one rank of
-            several.
+        part: Maps the number of images of a batch to the slice that this rank reads.
     """
     epoch, skip = divmod(skip, math.ceil(dataset.count(split) / batch_size))
     while True:

@@ -9,7 +9,7 @@ from celstack.cli.commands.run import add_overrides
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("recipe", help="path or name of a bundled recipe")
+    parser.add_argument("recipe", help="path of a recipe, or name of a bundled one")
     add_overrides(parser)
 
 

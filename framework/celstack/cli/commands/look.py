@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("recipe", help="path or name of a bundled recipe")
+    parser.add_argument("recipe", help="path of a recipe, or name of a bundled one")
     add_overrides(parser)
     parser.add_argument(
         "--split", metavar="NAME", default="train", help="split to draw from (default: train)"

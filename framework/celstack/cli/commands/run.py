@@ -18,7 +18,7 @@ DEFAULT_OUT = "runs"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("recipe", nargs="?", help="path or name of a bundled recipe")
+    parser.add_argument("recipe", nargs="?", help="path of a recipe, or name of a bundled one")
     parser.add_argument(
         "--resume",
         metavar="RUN",

@@ -21,7 +21,7 @@ MAX_ARCHIVE_MEMBERS = 2_000_000
 MAX_EXPANSION_RATIO = 200
 """How many times its own size an archive may unpack to; images hardly compress at all."""
 BASE_UNPACKED_BYTES = 2**20
-"""Any archive may unpack to so many bytes, however small it is."""
+"""Added to the limit, so that small archives of well compressible files unpack."""
 
 
 class _Member(NamedTuple):

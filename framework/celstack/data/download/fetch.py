@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from celstack.interfaces.dataset import Source
 
 MAX_STALLED_TRIES = 4
-"""Give up after so many attempts in a row that transfer nothing."""
+"""Give up after this number of consecutive attempts that transfer nothing."""
 FIRST_RETRY_SECONDS = 1.0
 """Delay before the second attempt; it doubles with each further one."""
 
