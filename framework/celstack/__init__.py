@@ -29,10 +29,13 @@ if TYPE_CHECKING:
     from celstack.model.candidate_selector import CandidateSelector
     from celstack.model.candidates import Candidates
     from celstack.model.decomposer import Decomposer
+    from celstack.model.objective import Loss
+    from celstack.progress import StatusConsole, WorkProgress
     from celstack.recipe.assembly import Assembly, Evaluation, Stage, Training, Transforms
     from celstack.runs.directory import RunDirectory
     from celstack.runs.open import OpenRun, open_run
     from celstack.scene import EMPTY, Rendering, Scene
+    from celstack.text import describe_error, format_value
     from celstack.training.evaluate import score
     from celstack.training.loop import Trained, run
 
@@ -48,6 +51,7 @@ _HOME = {
     "Decomposer": "model.decomposer",
     "EMPTY": "scene",
     "Encoder": "interfaces.encoder",
+    "Loss": "model.objective",
     "Evaluation": "recipe.assembly",
     "Metric": "interfaces.metric",
     "Observer": "interfaces.observer",
@@ -63,11 +67,15 @@ _HOME = {
     "Selector": "interfaces.selector",
     "Source": "interfaces.dataset",
     "Stage": "recipe.assembly",
+    "StatusConsole": "progress",
     "Trained": "training.loop",
     "Training": "recipe.assembly",
     "Transform": "interfaces.transform",
     "Transforms": "recipe.assembly",
     "Warp": "interfaces.transform",
+    "WorkProgress": "progress",
+    "describe_error": "text",
+    "format_value": "text",
     "hookimpl": "hookspecs",
     "open_run": "runs.open",
     "read_images": "export.decompose",
@@ -91,6 +99,7 @@ __all__ = [
     "Decomposer",
     "Encoder",
     "Evaluation",
+    "Loss",
     "Metric",
     "Observer",
     "OpenRun",
@@ -104,11 +113,15 @@ __all__ = [
     "Selector",
     "Source",
     "Stage",
+    "StatusConsole",
     "Trained",
     "Training",
     "Transform",
     "Transforms",
     "Warp",
+    "WorkProgress",
+    "describe_error",
+    "format_value",
     "hookimpl",
     "open_run",
     "read_images",

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from celstack.data.loader import shuffled
+from celstack.data.loader import shuffled_batches
 from celstack.errors import CelstackError
 from celstack.recipe.assembly import Assembly
 from celstack.recipe.build import assemble
@@ -42,7 +42,7 @@ def measure(assembly: Assembly) -> tuple[float, float, float]:
     decomposer = init_model(assembly).train()
     begin_stage(decomposer, assembly.stages[-1])
     optimizer = build_optimizer(decomposer, training)
-    batches = shuffled(
+    batches = shuffled_batches(
         assembly.dataset, "train", training.batch_size, assembly.seed, training.workers
     )
     images = next(batches).images

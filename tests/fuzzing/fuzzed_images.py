@@ -7,7 +7,7 @@ from mutations import mutated_bytes
 from PIL import Image
 from trial import Kind
 
-from celstack.data.images import find_images, read_fitted
+from celstack.data.images import find_images, read_center_cropped
 from celstack_kit.datasets.image_folder import ImageFolder
 from celstack_kit.formats.images import as_tensor, decode, decode_ids
 
@@ -61,7 +61,7 @@ class Images(Kind):
 
     def fit(self, random, data):
         (found,), _ = find_images([self.path], self.folder / "out")
-        fitted = read_fitted(found.path, (4, 6), channels := random.choice((1, 3)))
+        fitted = read_center_cropped(found.path, (4, 6), channels := random.choice((1, 3)))
         assert fitted.size == (6, 4)
         assert len(fitted.getbands()) == channels
 

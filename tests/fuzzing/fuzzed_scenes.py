@@ -6,7 +6,7 @@ import torch
 from mutations import Values, mutated_bytes, mutated_nest, mutated_text
 from trial import Kind
 
-from celstack.export.scene_json import read_scene, to_json
+from celstack.export.scene_json import read_scene, scene_to_json
 from celstack.testing.model import PlainSelector, plain_decomposer
 
 WORDS = ["celstack scene", "PlainWarp", "PlainTransform", "NaN", "null"]
@@ -26,7 +26,7 @@ class SceneFiles(Kind):
         self.decomposer.eval()
         with torch.no_grad():
             scene = self.decomposer.explain(torch.rand(1, 3, 8, 8))
-        self.text = to_json(scene, self.decomposer)
+        self.text = scene_to_json(scene, self.decomposer)
         table = json.loads(self.text)
         self.values = Values(WORDS, [*table, *table["layers"][0], "number", "params"])
 

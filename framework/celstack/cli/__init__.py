@@ -1,4 +1,4 @@
-"""The command line: `run-recipe` and `celstack`. Heavy imports wait until they are needed."""
+"""The command line: `run-recipe` and `celstack`. Heavy imports are made when needed."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 
-from celstack.cli.output import complain, say
+from celstack.cli.output import is_printing_rank, print_error, print_line, printed_warnings
 from celstack.errors import CelstackError, RunFailedError
 
 COMMANDS = {
     "recipes": "list the bundled recipes",
-    "plugins": "list what is installed",
-    "show": "explain a plugin and its options, or what the health check found",
-    "check": "find the mistakes of a recipe without running it",
-    "data": "list what datasets have and need, and fetch published files",
-    "evaluate": "score a run again, from its folder alone",
+    "plugins": "list the installed plugins",
+    "show": "document a plugin and its options, or a finding of the health check",
+    "check": "validate a recipe without running it",
+    "data": "list the files of datasets, and download published ones",
+    "evaluate": "evaluate a run again, from its folder",
     "sweep": "run a recipe with every combination of some options, and compare",
-    "table": "set finished runs side by side with published figures",
-    "report": "write the page of a run again, from its folder alone",
-    "compare": "set several runs side by side in one page",
-    "decompose": "take images apart with a run: layers, maps, scenes, OpenRaster",
-    "render": "make images of scene files, with the sprites of a run",
-    "vary": "change sprites, colours, places and sizes in an image, as a figure",
-    "sprites": "write the sprites and backgrounds of a run as pictures",
-    "look": "draw the images that a recipe would learn from",
-    "new-plugin": "write a new plugin package to start from",
+    "table": "compare finished runs with published results in a table",
+    "report": "write the report page of a run again, from its folder",
+    "compare": "compare several runs in one HTML page",
+    "decompose": "decompose images with a run: layers, label maps, scenes, OpenRaster",
+    "render": "render scene files with the sprites of a run",
+    "vary": "draw an image with other sprites, colors, positions and sizes",
+    "sprites": "write the sprites and backgrounds of a run as image files",
+    "look": "draw the training images of a recipe",
+    "new-plugin": "create a plugin package to start from",
 }
 
 
@@ -36,19 +36,20 @@ def run_recipe() -> None:
     from celstack.cli.commands import run
 
     parser = argparse.ArgumentParser(
-        prog="run-recipe", description="Learn sprites from images, as a recipe says."
+        prog="run-recipe",
+        description="Train a model of sprites on images, as a recipe configures it.",
     )
     run.add_arguments(parser)
-    _finish(lambda: run.main(parser.parse_args()))
+    _exit_after(lambda: _call(run.main, parser.parse_args()))
 
 
 def celstack() -> None:
     """Run one of the other commands: the entry point of `celstack`."""
     parser = argparse.ArgumentParser(
         prog="celstack",
-        description="Look at recipes, plugins, data and runs, and make new plugins.",
+        description="Inspect recipes, plugins, data and runs, and create plugins.",
     )
-    parser.add_argument("--version", action="store_true", help="say the version and stop")
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
     choices = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, summary in COMMANDS.items():
         chosen = choices.add_parser(name, help=summary, description=summary.capitalize() + ".")
@@ -56,56 +57,61 @@ def celstack() -> None:
             module = import_module(f"celstack.cli.commands.{name.replace('-', '_')}")
             module.add_arguments(chosen)
             chosen.set_defaults(main=module.main)
-    _finish(lambda: _dispatch(parser, parser.parse_args()))
+    _exit_after(lambda: _dispatch(parser, parser.parse_args()))
 
 
 def _dispatch(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
     if arguments.version:
         from importlib.metadata import version
 
-        say(f"celstack {version('celstack')}")
+        print_line(f"celstack {version('celstack')}")
     elif arguments.command is None:
         parser.print_help()
     else:
-        arguments.main(arguments)
+        _call(arguments.main, arguments)
 
 
-def _finish(command: Callable[[], None]) -> None:
+def _call(main: Callable[[argparse.Namespace], None], arguments: argparse.Namespace) -> None:
+    """Run a command, printing the warnings of library code."""
+    with printed_warnings():
+        main(arguments)
+
+
+def _exit_after(command: Callable[[], None]) -> None:
     """Run a command and exit with a code.
 
-    0 if all went well, 1 for a failed run, 2 for a user's mistake, 130 on Ctrl-C and 143 on
-    SIGTERM, as shells have it.
+    0 on success, 1 for a failed run, 2 for a mistake of the user, 130 on Ctrl-C and 143 on
+    SIGTERM, as in shells.
     """
     code: int | str | None = 0
     try:
         try:
             command()
-        except SystemExit as asked:  # by the parser, after printing help or usage
-            code = asked.code
+        except SystemExit as exit_request:  # of the parser, after printing help or usage
+            code = exit_request.code
         sys.stdout.flush()
     except RunFailedError as error:
-        code = _complain(error, 1)
+        code = _print_failure(error, 1)
     except CelstackError as error:
-        code = _complain(error, 2)
+        code = _print_failure(error, 2)
     except KeyboardInterrupt as error:
-        code = _complain(error, _stop_code(error))
+        code = _print_failure(error, _signal_exit_code(error))
     except BrokenPipeError:
-        # Whoever read our output has had enough of it, as `head` does.
+        # The reader of our output has closed it, as `head` does.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     sys.exit(code)
 
 
-def _complain(error: BaseException, code: int) -> int:
-    """Say what ended a command; of several processes, one says what all of them know."""
-    rank_local = getattr(error, "rank_local", False)
-    if rank_local or os.environ.get("LOCAL_RANK", "0") == "0":
-        complain(str(error) or "interrupted", code)
+def _print_failure(error: BaseException, code: int) -> int:
+    """Print the error that ended a command, once for all local ranks; return the code."""
+    if getattr(error, "rank_local", False) or is_printing_rank():
+        print_error(str(error) or "Interrupted")
     return code
 
 
-def _stop_code(stopped: KeyboardInterrupt) -> int:
-    """Return 128 and the number of the signal."""
+def _signal_exit_code(stopped: KeyboardInterrupt) -> int:
+    """Return 128 plus the number of the signal."""
     from celstack.signals import Terminated
 
     return 128 + (15 if isinstance(stopped, Terminated) else 2)

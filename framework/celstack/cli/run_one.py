@@ -1,4 +1,4 @@
-"""One run by command: it begins or goes on, and however it ends, it says how to go on."""
+"""Start or resume one run; if it is stopped or fails, the message says how to resume."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from celstack.runs.directory import RunDirectory
 
 
-def spread(arguments: argparse.Namespace) -> None:
-    """Leave the run to several processes, if that is asked for, and end when they do."""
+def launch_processes(arguments: argparse.Namespace) -> None:
+    """Run this command in ``--devices`` processes, and exit with their code.
+
+    Returns without doing anything for one device, and in a process that was launched so.
+    """
     from celstack.errors import CelstackError
     from celstack.training.distributed.launcher import (
         DEFAULT_TIMEOUT_SECONDS,
@@ -28,18 +31,20 @@ def spread(arguments: argparse.Namespace) -> None:
 
     count, timeout = arguments.devices, arguments.timeout
     if count is not None and count < 1:
-        raise CelstackError(f"--devices {count}: say how many, 1 or more")
+        raise CelstackError(f"--devices {count}: must be at least 1")
     if timeout is not None and not timeout > 0:
-        raise CelstackError(f"--timeout {timeout}: say how many seconds, more than 0")
+        raise CelstackError(f"--timeout {timeout}: must be more than 0 seconds")
     if not is_distributed():
         if count is not None and count > 1:
             raise SystemExit(launch(sys.argv[1:], count, timeout or DEFAULT_TIMEOUT_SECONDS))
         return
     if count not in (None, int(os.environ["WORLD_SIZE"])):
-        raise CelstackError(f"--devices {count}: torchrun says already how many there are")
+        raise CelstackError(
+            f"--devices {count}: torchrun has already set the number of processes"
+        )
 
 
-def begin(
+def start_run(
     resolved: ResolvedRecipe,
     catalog: Catalog,
     out: Path,
@@ -47,11 +52,11 @@ def begin(
     quiet: bool,
     timeout: float | None = None,
 ) -> tuple[Path, dict[str, float]]:
-    """Run a recipe in a new folder; return the folder and the scores."""
+    """Run a recipe in a new run folder below ``out``; return the folder and the scores."""
     from celstack.runs.directory import RunDirectory
     from celstack.training.distributed.setup import init_process_group
 
-    assembly = _prepare(resolved, catalog, device, quiet)
+    assembly = _assemble(resolved, catalog, device, quiet)
     group, made = init_process_group(device, timeout), ""
     with group.raise_on_all_ranks():
         if group.is_main:
@@ -60,7 +65,7 @@ def begin(
     return _run(assembly, RunDirectory(folder), device, resolved)
 
 
-def go_on(
+def resume_run(
     resolved: ResolvedRecipe,
     catalog: Catalog,
     folder: Path,
@@ -68,37 +73,37 @@ def go_on(
     quiet: bool,
     timeout: float | None = None,
 ) -> tuple[Path, dict[str, float]]:
-    """Go on with the run of a folder; return the folder and the scores."""
+    """Resume the run in a folder; return the folder and the scores."""
     from celstack.runs.directory import RunDirectory
     from celstack.training.distributed.setup import init_process_group
 
-    assembly = _prepare(resolved, catalog, device, quiet)
+    assembly = _assemble(resolved, catalog, device, quiet)
     init_process_group(device, timeout)
     return _run(assembly, RunDirectory(folder), device, None)
 
 
-def tell(folder: Path, scores: dict[str, float], quiet: bool) -> None:
-    """Say how well a run did and where to look."""
-    from celstack.cli.output import say
+def print_summary(folder: Path, scores: dict[str, float], quiet: bool) -> None:
+    """Print the scores of a run and where its results are; if quiet, only the folder."""
+    from celstack.cli.output import print_line
     from celstack.training.distributed.launcher import is_main_process
 
     if not is_main_process():
         return
     if quiet:
-        say(str(folder))
+        print_line(str(folder))
         return
     for name, score in scores.items():
-        say(f"{name:>12}  {score:.4f}")
-    say(f"sprites, examples and metrics are in {folder}")
+        print_line(f"{name:>12}  {score:.4f}")
+    print_line(f"Results: {folder}")
     page = folder / "report.html"
     if page.is_file():
-        say(f"open {page} in a browser: what was learned, how well, examples")
+        print_line(f"Report: {page} (open it in a browser)")
     else:
-        say(f"look at {folder / 'examples.png'}: inputs, reconstructions, layers")
+        print_line(f"Examples: {folder / 'examples.png'} (inputs, reconstructions, layers)")
 
 
-def _prepare(resolved: ResolvedRecipe, catalog: Catalog, device: str, quiet: bool) -> Assembly:
-    """Put the parts together; what is not there must not leave a folder behind."""
+def _assemble(resolved: ResolvedRecipe, catalog: Catalog, device: str, quiet: bool) -> Assembly:
+    """Assemble a recipe and check device and data, before a run folder is created."""
     from celstack.data.availability import require_images
     from celstack.recipe.build import assemble
     from celstack.system import find_device
@@ -107,8 +112,8 @@ def _prepare(resolved: ResolvedRecipe, catalog: Catalog, device: str, quiet: boo
     find_device(device)
     require_images(assembly.dataset, ("train", assembly.evaluation.split))
     if quiet:
-        loud = [observer for observer in assembly.observers if observer.terminal]
-        for observer in loud:
+        printing = [observer for observer in assembly.observers if observer.terminal]
+        for observer in printing:
             assembly.observers.remove(observer)
     return assembly
 
@@ -116,7 +121,7 @@ def _prepare(resolved: ResolvedRecipe, catalog: Catalog, device: str, quiet: boo
 def _run(
     assembly: Assembly, directory: RunDirectory, device: str, new: ResolvedRecipe | None
 ) -> tuple[Path, dict[str, float]]:
-    """Run in a folder, of which a new one first gets its recipe."""
+    """Train in a run folder, to which the recipe of a new run is written first."""
     from celstack.errors import ProcessLostError, RecoverableError
     from celstack.signals import Terminated, sigterm_as_interrupt
     from celstack.training.distributed.launcher import is_main_process
@@ -130,35 +135,34 @@ def _run(
                 directory.save_recipe(new)
             return folder, run(assembly, directory, device, new is None).scores
     except Terminated:
-        raise Terminated(f"stopped by SIGTERM; {_way_on(folder, device)}") from None
+        raise Terminated(f"Stopped by SIGTERM; {_resume_hint(folder, device)}") from None
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"interrupted; {_way_on(folder, device)}") from None
+        raise KeyboardInterrupt(f"Interrupted; {_resume_hint(folder, device)}") from None
     except ProcessLostError as error:
-        text = f"{error}; {_way_on(folder, device)}"
+        text = f"{error}; {_resume_hint(folder, device)}"
         raise ProcessLostError(text, error.rank_local) from error
     except (OSError, EOFError, MemoryError, RuntimeError, RecoverableError) as error:
-        told = classify_failure(error, assembly)
-        if told is None:
-            raise  # a fault of ours, or of a plugin's
-        text = f"the run in {folder} failed: {told}; {_way_on(folder, device)}"
-        mishap = RecoverableError(text)
-        mishap.rank_local = True
-        raise mishap from error
+        failure = classify_failure(error, assembly)
+        if failure is None:
+            raise  # a bug, here or in a plugin
+        text = f"the run in {folder} failed: {failure}; {_resume_hint(folder, device)}"
+        recoverable = RecoverableError(text)
+        recoverable.rank_local = True
+        raise recoverable from error
 
 
-def _way_on(folder: Path, device: str) -> str:
-    """Say what is kept, and the command that goes on with it."""
+def _resume_hint(folder: Path, device: str) -> str:
+    """Return whether progress was saved, and the command that resumes the run."""
     from celstack.training.distributed.launcher import LAUNCHER_PID
 
     if not folder.is_dir():
-        return "the folder is gone, and what was learned with it"
+        return "the run folder is gone, with all progress"
     if not (folder / "resolved.toml").is_file():
-        return "nothing was learned yet"
-    kept = (folder / "checkpoint.pt").is_file()
+        return "no progress to resume"
     words = ["run-recipe", "--resume", str(folder)]
     words += [] if device == "auto" else ["--device", device]
     words += ["--devices", os.environ["WORLD_SIZE"]] if LAUNCHER_PID in os.environ else []
     command = shlex.join(words)
-    if kept:
-        return f"what was learned is kept, and this goes on: {command}"
-    return f"nothing was learned yet, and this starts again: {command}"
+    if (folder / "checkpoint.pt").is_file():
+        return f"progress saved. Resume with: {command}"
+    return f"no checkpoint yet. Start again with: {command}"

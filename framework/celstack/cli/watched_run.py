@@ -1,4 +1,4 @@
-"""One run of a sweep, in a process that stops when the sweep does, whatever ends that."""
+"""Run one recipe of a sweep in a process that stops when the sweep's process does."""
 
 from __future__ import annotations
 
@@ -14,24 +14,27 @@ from filelock import FileLock, Timeout
 
 from celstack.cli import run_recipe
 
-PATIENCE = 60.0
-"""How many seconds a process of a sweep that was killed may take to stop."""
+STOP_TIMEOUT_SECONDS = 60.0
+"""How long the process of an earlier, killed sweep may take to stop."""
 
 
 def main() -> None:
-    """Run `run-recipe` with these arguments, of which the last is the folder of a run."""
-    # Shells start what runs in the background deaf to Ctrl-C, and so is what that starts.
+    """Run `run-recipe` with this process's arguments; the last is the run folder."""
+    # Shells start background jobs with SIGINT ignored, and child processes inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    threading.Thread(target=_watch, daemon=True).start()
-    # If there is still another process after this, the run itself refuses to go on.
-    with suppress(Timeout), FileLock(Path(sys.argv[-1]) / ".lock", timeout=PATIENCE):
+    threading.Thread(target=_interrupt_on_eof, daemon=True).start()
+    # If another process still holds the lock after this, the run itself refuses to start.
+    with (
+        suppress(Timeout),
+        FileLock(Path(sys.argv[-1]) / ".lock", timeout=STOP_TIMEOUT_SECONDS),
+    ):
         pass
     run_recipe()
 
 
-def _watch() -> None:
-    """Do as Ctrl-C does when the sweep closes the other end of our input, or is no more."""
-    # Not sys.stdin, whose lock nobody may hold when the interpreter ends.
+def _interrupt_on_eof() -> None:
+    """Interrupt the main thread when the sweep closes our standard input, or dies."""
+    # Not sys.stdin: a thread that holds its lock would block the interpreter's exit.
     os.read(0, 1)
     _thread.interrupt_main()
 

@@ -1,4 +1,4 @@
-"""Availability: whether the images that a run needs are there, before it starts."""
+"""Check that the images that a run needs are available, before it starts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
 
 def require_images(dataset: Dataset, splits: Iterable[str]) -> None:
-    """Find or generate the images of these splits, or raise before anything is trained."""
+    """Find or generate the images of these splits.
+
+    Raises:
+        RunFailedError: They can be neither read nor generated.
+    """
     try:
         for split in splits:
             dataset.count(split)

@@ -1,4 +1,4 @@
-"""Image files of anybody's: found, given names of their own, and fitted to a canvas."""
+"""Image files of users: found, named distinctly, and read at the size of a canvas."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from celstack.errors import CelstackError
 from celstack.text import describe_error
 
-FORMATS = (
+ALLOWED_FORMATS = (
     "AVIF",
     "BMP",
     "GIF",
@@ -31,11 +31,17 @@ FORMATS = (
     "TIFF",
     "WEBP",
 )
-"""The kinds of images that are read; some of Pillow's others start programs on theirs."""
+"""Formats that are read. Some of Pillow's others, such as EPS, run external programs."""
 
 
 class ImageFile(NamedTuple):
-    """An image, the folder that its output is for, and whether it was named by itself."""
+    """An image file.
+
+    Attributes:
+        path: The file.
+        name: The relative folder for what is made of it; distinct among all found files.
+        named: Whether the user named the file itself, not a folder that contains it.
+    """
 
     path: Path
     name: Path
@@ -43,17 +49,23 @@ class ImageFile(NamedTuple):
 
 
 def find_images(sources: Sequence[str | Path], out: Path) -> tuple[list[ImageFile], int]:
-    """Find the images among files and in folders, and count the files that are none.
+    """Find image files, and count the files that are not images.
 
-    A file that is named and no image is a mistake; one in a folder is left out. So are
-    hidden files, and all that is in ``out``. No two images get the same name.
+    Hidden files, and everything in ``out``, are left out.
+
+    Args:
+        sources: Files, which must be images, and folders, which may contain other files.
+        out: The folder for the output.
+
+    Returns:
+        The images, with distinct names, and the number of other files in the folders.
     """
     found: dict[Path, ImageFile] = {}
     skipped = 0
     for source in map(Path, sources):
         if not source.exists():
-            raise CelstackError(f"{source}: there is no such image or folder")
-        for path in _files_below(source, out) if source.is_dir() else [source]:
+            raise CelstackError(f"{source}: no such image or folder")
+        for path in _walk_files(source, out) if source.is_dir() else [source]:
             top = source if source.is_dir() else source.parent
             try:
                 _identify(path)
@@ -62,46 +74,46 @@ def find_images(sources: Sequence[str | Path], out: Path) -> tuple[list[ImageFil
                     raise
                 skipped += 1
                 continue
-            # The same file by another way is the same image.
+            # A file that is reached by two paths is one image.
             found.setdefault(
                 path.resolve(), ImageFile(path, path.relative_to(top), path == source)
             )
-        if source.is_dir() and not _holds(found, source):
-            raise CelstackError(f"{source}: there is no image in this folder")
+        if source.is_dir() and not _contains_image(found, source):
+            raise CelstackError(f"{source}: no image in this folder")
     names = distinct_names({path: image.name for path, image in found.items()})
     images = zip(found.values(), names, strict=True)
     return [image._replace(name=name) for image, name in images], skipped
 
 
-def read_fitted(path: Path, size: tuple[int, int], channels: int) -> Image.Image:
-    """Read an image for a canvas of (height, width), in grey or in colour.
+def read_center_cropped(path: Path, size: tuple[int, int], channels: int) -> Image.Image:
+    """Read an image, resized to cover a canvas of (height, width) and center-cropped to it.
 
-    It is turned as its camera was, resized until it just covers the canvas, and cropped to its
-    centre. What shows through is white; 16 bits become 8.
+    The EXIF orientation is applied, transparency is blended with white, and 16 bits are
+    reduced to 8. One channel is gray, three are RGB.
     """
     height, width = size
-    with _opened(path) as image:
-        # A large JPEG may be decoded smaller, which is much faster.
+    with _open_image(path) as image:
+        # Decode large JPEGs at a reduced size, which is much faster.
         image.draft(None, (2 * max(size), 2 * max(size)))
-        upright = _without_alpha(ImageOps.exif_transpose(image))
+        upright = _flatten(ImageOps.exif_transpose(image))
         plain = upright.convert("L" if channels == 1 else "RGB")
     return ImageOps.fit(plain, (width, height), Image.Resampling.BILINEAR)
 
 
 @cache
-def formats() -> tuple[str, ...]:
-    """Return the kinds of images that are read, as far as this Pillow has them."""
+def readable_formats() -> tuple[str, ...]:
+    """Return the image formats that are read, for ``PIL.Image.open(formats=...)``."""
     Image.init()
-    return tuple(kind for kind in FORMATS if kind in Image.OPEN)
+    return tuple(kind for kind in ALLOWED_FORMATS if kind in Image.OPEN)
 
 
-def _files_below(folder: Path, out: Path) -> Iterator[Path]:
-    """Go through a folder, in order, without what is hidden and without the output."""
+def _walk_files(folder: Path, out: Path) -> Iterator[Path]:
+    """Yield the files below a folder in order, without hidden ones and the output folder."""
 
-    def refuse(error: OSError) -> None:
+    def raise_error(error: OSError) -> None:
         raise CelstackError(f"{error.filename}: cannot be read: {error.strerror}") from error
 
-    for here, folders, files in os.walk(folder, onerror=refuse):
+    for here, folders, files in os.walk(folder, onerror=raise_error):
         folders[:] = sorted(
             name
             for name in folders
@@ -110,67 +122,72 @@ def _files_below(folder: Path, out: Path) -> Iterator[Path]:
         yield from (Path(here) / name for name in sorted(files) if not name.startswith("."))
 
 
-def _holds(found: dict[Path, ImageFile], folder: Path) -> bool:
+def _contains_image(found: dict[Path, ImageFile], folder: Path) -> bool:
     return any(path.is_relative_to(folder.resolve()) for path in found)
 
 
 def distinct_names(found: Mapping[Path, Path]) -> list[Path]:
-    """Return the paths that were given for real paths, without endings; no two are the same.
+    """Return a distinct name for each file: its given relative path, without extension.
 
-    Where they would be, they start from the folder that holds all of them, and so mirror
-    where files are; where that does not help, as for a.png and a.jpg, they keep their endings.
+    Where names would clash, they become relative to the common parent folder of all files.
+    Where that does not help, as for a.png and a.jpg, they keep their extensions.
+
+    Args:
+        found: The given relative paths, by the resolved paths of the files.
     """
     names = list(found.values())
-    if _twins(names):
+    if _duplicates(names):
         top = os.path.commonpath([path.parent for path in found])
         names = [path.relative_to(top) for path in found]
-    twins = _twins(names)
-    short = [name if _folded(name) in twins else name.with_suffix("") for name in names]
-    # Somebody may call an image a.png.jpg, and have an a.png and an a.jpg, too.
+    duplicates = _duplicates(names)
+    short = [
+        name if _comparison_key(name) in duplicates else name.with_suffix("") for name in names
+    ]
+    # Files may be named a.png.jpg, a.png and a.jpg at once.
     return short if len({str(name).casefold() for name in short}) == len(short) else names
 
 
-def _twins(names: Iterable[Path]) -> set[str]:
-    """Return what is there twice, also where capitals are no difference."""
-    return {name for name, count in Counter(map(_folded, names)).items() if count > 1}
+def _duplicates(names: Iterable[Path]) -> set[str]:
+    """Return the names that occur twice on file systems that ignore case."""
+    return {name for name, count in Counter(map(_comparison_key, names)).items() if count > 1}
 
 
-def _folded(name: Path) -> str:
+def _comparison_key(name: Path) -> str:
     return str(name.with_suffix("")).casefold()
 
 
 def _identify(path: Path) -> None:
-    with _opened(path):
+    with _open_image(path):
         pass
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Image.Image]:
-    """Open an image, and tell whatever happens to it in one line."""
+def _open_image(path: Path) -> Iterator[Image.Image]:
+    """Open an image; raise errors inside the block as CelstackErrors that name the file."""
     try:
         with warnings.catch_warnings():
-            # Large images are welcome; what is far too large is an error of Pillow's.
+            # Pillow warns of large images; for far too large ones it raises an error.
             warnings.simplefilter("ignore")
-            with Image.open(path, formats=formats()) as image:
+            with Image.open(path, formats=readable_formats()) as image:
                 yield image
     except UnidentifiedImageError:
-        # Pillow's words name an address in memory.
-        raise CelstackError(f"{path}: is not an image, or of no known kind") from None
+        # Pillow's message contains a memory address.
+        raise CelstackError(f"{path}: not an image, or of an unknown format") from None
     except OSError as error:
         raise CelstackError(f"{path}: cannot be read: {error.strerror or error}") from error
-    # Files that are damaged fail in many ways.
+    # Damaged files raise many kinds of exceptions.
     except Exception as error:
         raise CelstackError(f"{path}: cannot be read: {describe_error(error)[:200]}") from error
 
 
-def _without_alpha(image: Image.Image) -> Image.Image:
+def _flatten(image: Image.Image) -> Image.Image:
     if image.mode.startswith("I"):
         import numpy as np
 
-        # Grey of 16 bits, which Pillow would cut off at 255.
+        # 16-bit gray, which Pillow would clip at 255.
         levels = np.asarray(image).astype(np.int64).clip(0, 65535)
         return Image.fromarray(np.round(levels / 257).astype(np.uint8))
     if image.has_transparency_data:
-        seen = image.convert("RGBA")
-        return Image.alpha_composite(Image.new("RGBA", seen.size, "white"), seen)
+        rgba = image.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", rgba.size, "white"), rgba)
     return image

@@ -1,4 +1,4 @@
-"""From a dataset to batches, in an order that the seed alone decides."""
+"""Load batches from a dataset, in an order that depends only on the seed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from celstack.text import describe_error
 
 
 class _Split(torch.utils.data.Dataset[Batch | RecoverableError]):
-    """One split, as torch's loader wants it; each index stands for a whole batch."""
+    """A split for torch's DataLoader; each index stands for a whole batch."""
 
     def __init__(self, dataset: Dataset, split: str, batches: Sequence[Sequence[int]]) -> None:
         self.dataset, self.split, self.batches = dataset, split, batches
@@ -27,55 +27,64 @@ class _Split(torch.utils.data.Dataset[Batch | RecoverableError]):
         return len(self.batches)
 
     def __getitem__(self, index: int) -> Batch | RecoverableError:
-        # Returned and not raised: torch would bring it from a worker with all its traceback.
+        # Returned, not raised: torch would add the worker's traceback to the message.
         try:
             return _read(self.dataset, self.split, self.batches[index])
         except RecoverableError as error:
             return error
 
 
-def in_order(dataset: Dataset, split: str, count: int, batch_size: int) -> Iterator[Batch]:
-    """Read the first images of a split, in their order."""
+def ordered_batches(
+    dataset: Dataset, split: str, count: int, batch_size: int
+) -> Iterator[Batch]:
+    """Yield the first ``count`` images of a split, in order."""
     for indices in torch.arange(min(count, dataset.count(split))).split(batch_size):
         yield _read(dataset, split, indices.tolist())
 
 
 def _read(dataset: Dataset, split: str, indices: Sequence[int]) -> Batch:
-    """Read a batch; whatever happens to files meanwhile is a mishap of the run."""
+    """Read a batch; raise failures of reading as recoverable ones."""
     try:
         return dataset.read(split, indices)
     except (CelstackError, OSError) as error:
-        told = str(error) if isinstance(error, CelstackError) else describe_error(error)
-        raise RecoverableError(f"images cannot be read: {told}") from error
+        reason = str(error) if isinstance(error, CelstackError) else describe_error(error)
+        raise RecoverableError(f"images cannot be read: {reason}") from error
 
 
-def _leave_quietly(_: int) -> None:
-    """Let a worker ignore Ctrl-C, which reaches it, too, and end without a word on SIGTERM.
+def _ignore_signals(_: int) -> None:
+    """Make a worker ignore Ctrl-C and exit silently on SIGTERM.
 
-    Both are for the run to hear; of a worker that fails, torch tells in the midst of a step.
+    The main process handles both; torch would report a failed worker in the middle of a step.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
 
 
-def _everything(_: int) -> slice:
+def _whole_batch(_: int) -> slice:
     return slice(None)
 
 
-def shuffled(
+def shuffled_batches(
     dataset: Dataset,
     split: str,
     batch_size: int,
     seed: int,
     workers: int = 0,
     skip: int = 0,
-    part: Callable[[int], slice] = _everything,
+    part: Callable[[int], slice] = _whole_batch,
 ) -> Iterator[Batch]:
-    """Read a split for ever, epoch after epoch, each in its own order.
+    """Yield shuffled batches of a split forever, epoch after epoch.
 
-    The last batch of an epoch may be smaller than the others. The first ``skip`` batches of
-    all are left out, without being read; so are images that are not in the ``part`` of a
-    batch of so many.
+    The last batch of an epoch may be smaller than the others.
+
+    Args:
+        dataset: The dataset.
+        split: One of its splits.
+        batch_size: Images per batch.
+        seed: Determines the order of each epoch.
+        workers: Processes that read images; they do not change the order.
+        skip: The number of batches to leave out at the start, without reading them.
+        part: Maps the number of images of a batch to the slice that this rank reads.
     """
     epoch, skip = divmod(skip, math.ceil(dataset.count(split) / batch_size))
     while True:
@@ -85,44 +94,43 @@ def shuffled(
         ]
         skip = 0
         source = _Split(dataset, split, batches)
-        # Each epoch's order is known beforehand, so workers cannot change it.
-        # A generator of its own keeps the loader from drawing on the run's random state.
-        own = torch.Generator()
+        # A separate generator, because DataLoader would draw from torch's global one.
+        generator = torch.Generator()
         loader = DataLoader(
             source,
             batch_size=None,
             num_workers=workers,
-            generator=own,
-            worker_init_fn=_leave_quietly,
+            generator=generator,
+            worker_init_fn=_ignore_signals,
         )
-        mishap = None
+        failure = None
         for batch in loader:
             if isinstance(batch, RecoverableError):
-                mishap = batch
+                failure = batch
                 break
             yield batch
-        # Not inside the loop, which would keep the workers for as long as the error is known.
-        if mishap is not None:
-            raise mishap
+        # Not inside the loop: its frame would keep the workers alive as long as the error.
+        if failure is not None:
+            raise failure
         epoch += 1
 
 
-def batch_length(count: int, batch_size: int, number: int) -> int:
-    """Return how many images the batch of this number has, of all of ``shuffled``."""
+def batch_size_at(count: int, batch_size: int, number: int) -> int:
+    """Return the number of images in a batch of `shuffled_batches`, numbered from 0."""
     before = number % math.ceil(count / batch_size) * batch_size
     return min(batch_size, count - before)
 
 
 def epoch_order(count: int, seed: int, epoch: int) -> torch.Tensor:
-    """Shuffle the indices of a split for one epoch."""
-    # Torch reads 32 bits of a seed; the multiplier keeps the epochs of one run apart from
-    # those of runs with neighbouring seeds, for hundreds of thousands of epochs.
+    """Return the shuffled indices of a split for one epoch."""
+    # Torch uses 32 bits of a seed. The multiplier keeps the seeds of epochs distinct for runs
+    # with adjacent seeds, over hundreds of thousands of epochs.
     generator = torch.Generator().manual_seed(seed * 1_000_000_007 + epoch)
     return torch.randperm(count, generator=generator)
 
 
 def to_device(batch: Batch, device: torch.device) -> Batch:
-    """Return the batch with all its tensors on a device."""
+    """Move all tensors of a batch to a device."""
     fields = {field.name: getattr(batch, field.name) for field in attrs.fields(Batch)}
     moved: dict[str, Any] = {k: v if v is None else v.to(device) for k, v in fields.items()}
     return Batch(**moved)

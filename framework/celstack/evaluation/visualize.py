@@ -9,7 +9,7 @@ from PIL import Image
 from torch import Tensor
 from torch.nn.functional import interpolate, pad
 
-from celstack.data.loader import in_order
+from celstack.data.loader import ordered_batches
 from celstack.evaluation.sprite_stats import MEMBERS, Census
 from celstack.interfaces.dataset import Batch
 from celstack.model.decomposer import Decomposer
@@ -33,7 +33,7 @@ def draw_examples(decomposer: Decomposer, assembly: Assembly) -> Image.Image:
     """Draw some held-out images: input, reconstruction, layers on a checkerboard."""
     device = next(decomposer.parameters()).device
     split = assembly.evaluation.split
-    batch = next(in_order(assembly.dataset, split, EXAMPLES, EXAMPLES))
+    batch = next(ordered_batches(assembly.dataset, split, EXAMPLES, EXAMPLES))
     with eval_mode(decomposer), torch.no_grad():
         rendering = decomposer.render(decomposer.explain(batch.images.to(device)))
     layers = on_checkerboard(rendering.layers.flatten(0, 1).cpu())

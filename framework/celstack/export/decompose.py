@@ -1,4 +1,4 @@
-"""Decompose image files: for each, a folder with all that its scene is made of."""
+"""Decompose image files: write a folder for each, with its layers, maps and scene."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from PIL import Image
 from torch import Tensor
 
-from celstack.data.images import ImageFile, read_fitted
+from celstack.data.images import ImageFile, read_center_cropped
 from celstack.errors import CelstackError
 from celstack.evaluation.visualize import on_checkerboard, paint, tile, to_picture
 from celstack.export.openraster import to_rgba, write_openraster
@@ -22,16 +22,16 @@ from celstack.files import commit, staging_dir
 from celstack.model.decomposer import Decomposer
 from celstack.scene import Rendering, Scene
 
-Made = TypeVar("Made", Scene, Rendering)
-COLUMNS = 8
-LARGEST = 128
-"""Images of a smaller side are enlarged in sheets."""
-OVERVIEW = 64
-"""No more images than these are drawn in the overview."""
+Tensors = TypeVar("Tensors", Scene, Rendering)
+SHEET_COLUMNS = 8
+MIN_SHEET_CELL_PIXELS = 128
+"""Smaller images are enlarged in sheets, by an integer factor, to about this size."""
+MAX_OVERVIEW_IMAGES = 64
+"""The overview shows only the first images."""
 
 
-class Read(NamedTuple):
-    """Images that could be read, and as many files."""
+class DecodedBatch(NamedTuple):
+    """Images that could be read, and their files."""
 
     files: list[ImageFile]
     images: Float[Tensor, "B C H W"]
@@ -40,13 +40,18 @@ class Read(NamedTuple):
 def read_images(
     paths: Iterable[str | Path], decomposer: Decomposer
 ) -> Float[Tensor, "B C H W"]:
-    """Read image files of any size and mode as a model takes them, on its device."""
+    """Read image files as input of a model: cropped to its canvas, on its device.
+
+    Args:
+        paths: Image files of any size and mode.
+        decomposer: The model.
+    """
     return torch.stack([read_image(Path(path), decomposer) for path in paths])
 
 
 def read_image(path: Path, decomposer: Decomposer) -> Float[Tensor, "C H W"]:
-    """Read one image file, fitted to the model's canvas."""
-    pixels = np.array(read_fitted(path, decomposer.canvas, decomposer.channels))
+    """Read one image file as input of a model, resized and center-cropped to its canvas."""
+    pixels = np.array(read_center_cropped(path, decomposer.canvas, decomposer.channels))
     image = torch.from_numpy(pixels).view(*decomposer.canvas, -1).permute(2, 0, 1)
     return image.to(next(decomposer.parameters())) / 255
 
@@ -56,49 +61,56 @@ def decompose(
     files: Sequence[ImageFile],
     out: Path,
     batch_size: int,
-    watch: Callable[[int, int], None] = lambda _done, _skipped: None,
+    on_progress: Callable[[int, int], None] = lambda _written, _skipped: None,
 ) -> None:
     """Write a folder for every image, and an overview of the first ones.
 
-    ``watch`` is told how many images were written, and how many left out because they are
-    damaged, after each of them. A damaged file that was named by itself is a mistake.
+    Args:
+        decomposer: The model.
+        files: The images. Damaged ones are skipped, unless the user named the file itself.
+        out: The folder for the results.
+        batch_size: Images that are decomposed together.
+        on_progress: Called for each image with how many more were written and skipped.
+
+    Raises:
+        CelstackError: No image, or none that the user named, can be read.
     """
     for file in files:
-        _refuse_another(file, out, decomposer)
-        watch(0, 0)
+        _refuse_overwrite(file, out, decomposer)
+        on_progress(0, 0)
     sheets: list[Float[Tensor, "rows 3 H W"]] = []
-    with staging_dir(out) as draft, torch.no_grad():
-        for batch in _batches(files, decomposer, batch_size, watch):
+    with staging_dir(out) as staging, torch.no_grad():
+        for batch in _batches(files, decomposer, batch_size, on_progress):
             scenes = decomposer.explain(batch.images)
             for index, file in enumerate(batch.files):
                 scene = scenes[index : index + 1]
-                # One by one, as from a file: the result is the same to the last bit.
-                rendering = _on_cpu(decomposer.render(scene))
-                image, scene = batch.images[index].cpu(), _on_cpu(scene)
-                for name, picture in pictures_of(image, scene, rendering).items():
-                    picture.save(draft / name)
-                write_openraster(draft / "layers.ora", scene, rendering)
-                write_scene(draft / "scene.json", scene, decomposer)
-                _clear(out / file.name)
-                commit(draft, out / file.name)
-                if len(sheets) < OVERVIEW:
-                    sheets.append(_sheet(image, rendering))
-                watch(1, 0)
+                # Rendered one by one, so that `celstack render` gives bit-identical images.
+                rendering = _to_cpu(decomposer.render(scene))
+                image, scene = batch.images[index].cpu(), _to_cpu(scene)
+                for name, picture in draw_parts(image, scene, rendering).items():
+                    picture.save(staging / name)
+                write_openraster(staging / "layers.ora", scene, rendering)
+                write_scene(staging / "scene.json", scene, decomposer)
+                _remove_old_layers(out / file.name)
+                commit(staging, out / file.name)
+                if len(sheets) < MAX_OVERVIEW_IMAGES:
+                    sheets.append(_overview_column(image, rendering))
+                on_progress(1, 0)
         if not sheets:
-            raise CelstackError("none of the images can be read: all of them are damaged")
-        contact_sheet(torch.stack(sheets)).save(draft / "overview.png")
-        commit(draft, out)
+            raise CelstackError("no image can be read: all of them are damaged")
+        contact_sheet(torch.stack(sheets)).save(staging / "overview.png")
+        commit(staging, out)
 
 
-def pictures_of(
+def draw_parts(
     image: Float[Tensor, "C H W"], scene: Scene, rendering: Rendering
 ) -> dict[str, Image.Image]:
-    """Draw one image and what it is made of, by the names of the files."""
+    """Draw an image, its reconstruction, label maps and layers; return them by file name."""
     pictures = {
         "input.png": to_picture(image),
         "reconstruction.png": to_picture(rendering.image[0]),
-        "instances.png": _ids(rendering.instances()[0]),
-        "classes.png": _ids(rendering.classes(scene)[0]),
+        "instances.png": _draw_ids(rendering.instances()[0]),
+        "classes.png": _draw_ids(rendering.classes(scene)[0]),
     }
     for number, layer in enumerate(rendering.layers[0]):
         pictures[f"layer-{number}.png"] = to_rgba(layer)
@@ -108,73 +120,77 @@ def pictures_of(
 
 
 def contact_sheet(stacks: Float[Tensor, "n rows C h w"]) -> Image.Image:
-    """Draw stacks of images beside each other, in as many lines as it takes."""
-    columns = min(COLUMNS, len(stacks))
+    """Draw stacks of images side by side, in rows of up to eight stacks."""
+    columns = min(SHEET_COLUMNS, len(stacks))
     blank = stacks.new_ones(-len(stacks) % columns, *stacks.shape[1:])
     lines = torch.cat([stacks, blank]).split(columns)
-    return tile(torch.cat(lines, dim=1), max(1, LARGEST // max(stacks.shape[-2:])))
+    return tile(
+        torch.cat(lines, dim=1), max(1, MIN_SHEET_CELL_PIXELS // max(stacks.shape[-2:]))
+    )
 
 
 def _batches(
     files: Sequence[ImageFile],
     decomposer: Decomposer,
     batch_size: int,
-    watch: Callable[[int, int], None],
-) -> Iterator[Read]:
-    """Read images, as many at a time as are decomposed together."""
+    on_progress: Callable[[int, int], None],
+) -> Iterator[DecodedBatch]:
+    """Read images in batches."""
     for start in range(0, len(files), batch_size):
-        whole, images = [], []
+        readable, images = [], []
         for file in files[start : start + batch_size]:
             try:
                 images.append(read_image(file.path, decomposer))
             except CelstackError:
                 if file.named:
                     raise
-                watch(0, 1)
+                on_progress(0, 1)
                 continue
-            whole.append(file)
+            readable.append(file)
         if images:
-            yield Read(whole, torch.stack(images))
+            yield DecodedBatch(readable, torch.stack(images))
 
 
-def _refuse_another(file: ImageFile, out: Path, decomposer: Decomposer) -> None:
-    """Refuse to write over what was made of another picture."""
+def _refuse_overwrite(file: ImageFile, out: Path, decomposer: Decomposer) -> None:
+    """Raise if the output folder holds the decomposition of another image."""
     before = out / file.name / "input.png"
     if not before.exists():
         return
     try:
         with Image.open(before, formats=["PNG"]) as picture:
             there = np.array(picture)
-        here = np.array(read_fitted(file.path, decomposer.canvas, decomposer.channels))
-    except Exception:  # damaged, in one of many ways: nothing is lost, or nothing is written
+        here = np.array(read_center_cropped(file.path, decomposer.canvas, decomposer.channels))
+    except Exception:  # damaged: there is nothing to protect, or nothing to write
         return
     if not np.array_equal(there, here):
         raise CelstackError(
-            f"{before.parent}: holds another picture than {file.path}, or another size "
-            "of it; choose another --out"
+            f"{before.parent}: holds the decomposition of another image than {file.path}, "
+            "or of another size; choose another --out"
         )
 
 
-def _clear(folder: Path) -> None:
-    """Take away what another model made of an image: it may have had more layers."""
+def _remove_old_layers(folder: Path) -> None:
+    """Remove the layers of an earlier decomposition, which may have had more of them."""
     for path in [*folder.glob("layer-*.png"), folder / "background.png"]:
         path.unlink(missing_ok=True)
 
 
-def _ids(labels: Int[Tensor, "H W"]) -> Image.Image:
-    """Draw numbers as they are, in grey: 8 bits, or 16 where they need it."""
+def _draw_ids(labels: Int[Tensor, "H W"]) -> Image.Image:
+    """Draw labels as gray values: 8 bits, or 16 if there are too many."""
     return Image.fromarray(labels.numpy().astype("uint8" if labels.max() < 256 else "uint16"))
 
 
-def _sheet(image: Float[Tensor, "C H W"], rendering: Rendering) -> Float[Tensor, "rows 3 H W"]:
-    """Lay out an image, its reconstruction, its instances and its layers."""
-    seen = torch.stack([image, rendering.image[0]])
-    rows = [seen, paint(rendering.instances()), on_checkerboard(rendering.layers[0])]
+def _overview_column(
+    image: Float[Tensor, "C H W"], rendering: Rendering
+) -> Float[Tensor, "rows 3 H W"]:
+    """Stack an image, its reconstruction, its instances and its layers."""
+    pair = torch.stack([image, rendering.image[0]])
+    rows = [pair, paint(rendering.instances()), on_checkerboard(rendering.layers[0])]
     return torch.cat([row.expand(-1, 3, -1, -1) for row in rows]).clamp(0, 1)
 
 
-def _on_cpu(value: Made) -> Made:
-    """Return the same tensors where pictures are made of them."""
+def _to_cpu(value: Tensors) -> Tensors:
+    """Move all tensors to the CPU."""
     names = [field.name for field in attrs.fields(type(value))]
     moved: dict[str, Any] = {name: getattr(value, name) for name in names}
     moved = {name: old if old is None else old.cpu() for name, old in moved.items()}

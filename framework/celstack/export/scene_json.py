@@ -1,4 +1,4 @@
-"""Scene files: the scene of one image as JSON, checked against the model that reads it."""
+"""Scene files: the scene of one image as JSON, validated against the model."""
 
 from __future__ import annotations
 
@@ -29,63 +29,71 @@ from celstack.scene import EMPTY, Scene
 
 FORMAT = "celstack scene"
 VERSION = 1
-LARGEST = 1e6
-"""No parameter is farther from its rest pose: beyond, pictures are no longer numbers."""
-HEADING = ("format", "version", "canvas", "sprites", "backgrounds")
-LAYER = ("sprite", "sprite_params", "layer_params")
+MAX_ABS_PARAM = 1e6
+"""Larger parameters are rejected, because rendering them would overflow."""
+HEADER_KEYS = ("format", "version", "canvas", "sprites", "backgrounds")
+LAYER_KEYS = ("sprite", "sprite_params", "layer_params")
 
 
 def write_scene(path: str | Path, scene: Scene, decomposer: Decomposer) -> None:
-    """Write the scene of one image, whole or not at all."""
-    write_atomic(Path(path), to_json(scene, decomposer))
+    """Write the scene of one image to a JSON file, atomically."""
+    write_atomic(Path(path), scene_to_json(scene, decomposer))
 
 
 def read_scene(path: str | Path, decomposer: Decomposer) -> Scene:
-    """Read the scene of one image, or say in one line why this model cannot render it."""
+    """Read the scene of one image from a JSON file.
+
+    Raises:
+        CelstackError: The file is not a scene that this model can render.
+    """
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise CelstackError(f"{path}: is not JSON: it is not text in UTF-8") from None
+        raise CelstackError(f"{path}: is not JSON: not UTF-8 text") from None
     except OSError as error:
         raise CelstackError(f"{path}: cannot be read: {error.strerror}") from error
-    return from_json(text, decomposer, str(path))
+    return scene_from_json(text, decomposer, str(path))
 
 
-def to_json(scene: Scene, decomposer: Decomposer) -> str:
-    """Spell the scene of one image.
+def scene_to_json(scene: Scene, decomposer: Decomposer) -> str:
+    """Encode the scene of one image as JSON.
 
-    Layers are counted from the back; a layer's ``sprite`` is null where it is empty, and
-    ``occlusion[j][l]`` is 1 where layer j hides layer l. Parameters stand under the name of
-    their transform, in its order; the second of a name in a chain is called ``name-2``.
+    Layers are listed from the back. The ``sprite`` of an empty layer is null, and
+    ``occlusion[j][l]`` is 1 where layer j hides layer l. Parameters are listed by transform;
+    a second transform of the same name in a chain is called ``name-2``.
     """
     if len(scene) != 1:
         raise CelstackError(f"a scene file holds the scene of one image, not of {len(scene)}")
     layers = [
         {
             "sprite": None if sprite == EMPTY else sprite,
-            "sprite_params": _spell(decomposer.sprite_chain, scene.sprite_params[0, layer]),
-            "layer_params": _spell(decomposer.layer_chain, scene.layer_params[0, layer]),
+            "sprite_params": _params_to_table(
+                decomposer.sprite_chain, scene.sprite_params[0, layer]
+            ),
+            "layer_params": _params_to_table(
+                decomposer.layer_chain, scene.layer_params[0, layer]
+            ),
         }
         for layer, sprite in enumerate(scene.sprite[0].tolist())
     ]
     background = None
     if scene.background is not None and scene.background_params is not None:
-        params = _spell(decomposer.background_chain, scene.background_params[0])
+        params = _params_to_table(decomposer.background_chain, scene.background_params[0])
         background = {"number": int(scene.background[0]), "params": params}
-    occlusion = [_short(row) for row in scene.occlusion[0]]
+    occlusion = [_shortest_floats(row) for row in scene.occlusion[0]]
     table = {
-        **_heading(decomposer),
+        **_model_header(decomposer),
         "background": background,
         "layers": layers,
         "occlusion": occlusion,
     }
     text = json.dumps(table, indent=2, ensure_ascii=False)
-    # Numbers that belong together stand in one line.
+    # Write lists of numbers on one line.
     return re.sub(r"\[\s+([-+.,\seE\d]*?)\s+\]", _in_one_line, text) + "\n"
 
 
-def from_json(text: str, decomposer: Decomposer, source: str = "scene") -> Scene:
-    """Return the scene that a text spells, for this model."""
+def scene_from_json(text: str, decomposer: Decomposer, source: str = "scene") -> Scene:
+    """Decode the scene of one image, and validate it against a model."""
     try:
         return _read(parse(text), decomposer)
     except CelstackError as error:
@@ -93,7 +101,7 @@ def from_json(text: str, decomposer: Decomposer, source: str = "scene") -> Scene
 
 
 def param_names(chain: Chain) -> list[str]:
-    """Name the transforms of a chain, each of them differently."""
+    """Return distinct names of the transforms of a chain."""
     names = [transform.name for transform in chain]
     before = [names[:place].count(name) for place, name in enumerate(names)]
     return [
@@ -102,34 +110,34 @@ def param_names(chain: Chain) -> list[str]:
     ]
 
 
-def _heading(decomposer: Decomposer) -> dict[str, Any]:
-    """Say what a scene and the model that renders it have in common."""
+def _model_header(decomposer: Decomposer) -> dict[str, Any]:
+    """Return the properties that a scene and its model must have in common."""
     height, width = decomposer.canvas
     backgrounds = decomposer.backgrounds.count if decomposer.backgrounds is not None else 0
     canvas = {"width": width, "height": height}
     about = (FORMAT, VERSION, canvas, decomposer.sprites.count, backgrounds)
-    return dict(zip(HEADING, about, strict=True))
+    return dict(zip(HEADER_KEYS, about, strict=True))
 
 
 def _read(table: Any, decomposer: Decomposer) -> Scene:
     if not isinstance(table, dict) or table.get("format") != FORMAT:
-        raise CelstackError(f'is not a scene: it does not say "format": "{FORMAT}"')
+        raise CelstackError(f'is not a scene: no "format": "{FORMAT}"')
     version = table.get("version")
     if type(version) is not int or version != VERSION:
         raise CelstackError(f"version: must be {VERSION}, not {format_json(version)}")
-    check_keys(table, (*HEADING, "background", "layers", "occlusion"), "")
-    for key, here in _heading(decomposer).items():
-        # As text, for 1.0 and true equal 1, but are not how a size is spelt.
+    check_keys(table, (*HEADER_KEYS, "background", "layers", "occlusion"), "")
+    for key, here in _model_header(decomposer).items():
+        # Compared as text, because 1.0 and true equal 1 in Python.
         if json.dumps(table[key], sort_keys=True) != json.dumps(here, sort_keys=True):
-            said = f"it says {format_json(table[key])}, and the model has {format_json(here)}"
-            raise CelstackError(f"{key}: is not that of this model: {said}")
+            both = f"{format_json(table[key])}, but the model has {format_json(here)}"
+            raise CelstackError(f"{key}: does not match this model: {both}")
     count = decomposer.compositor.layers
     sprites: list[int] = []
     of_sprite: list[list[float]] = []
     of_layer: list[list[float]] = []
     for number, value in enumerate(check_list(table["layers"], count, "layers")):
         place = f"layers[{number}]"
-        layer = check_keys(value, LAYER, place)
+        layer = check_keys(value, LAYER_KEYS, place)
         sprites.append(_read_sprite(layer["sprite"], decomposer, f"{place}.sprite"))
         for key, chain, params in (
             ("sprite_params", decomposer.sprite_chain, of_sprite),
@@ -157,7 +165,7 @@ def _read_background(value: Any, decomposer: Decomposer) -> tuple[int, list[floa
     if value is None:
         return None
     if decomposer.backgrounds is None:
-        raise CelstackError("background: must be null, for this model has none")
+        raise CelstackError("background: must be null, because this model has none")
     table = check_keys(value, ("number", "params"), "background")
     number = check_index(table["number"], decomposer.backgrounds.count, "background.number")
     chain = decomposer.background_chain
@@ -171,7 +179,9 @@ def _read_params(value: Any, chain: Chain, place: str) -> list[float]:
     return [
         number
         for name, count in zip(names, counts, strict=True)
-        for number in check_numbers(table[name], count, -LARGEST, LARGEST, f"{place}.{name}")
+        for number in check_numbers(
+            table[name], count, -MAX_ABS_PARAM, MAX_ABS_PARAM, f"{place}.{name}"
+        )
     ]
 
 
@@ -182,16 +192,16 @@ def _read_occlusion(value: Any, count: int) -> list[list[float]]:
     ]
     for j, row in enumerate(rows):
         if row[j] != 0.0:
-            raise CelstackError(f"occlusion[{j}][{j}]: must be 0: no layer hides itself")
+            raise CelstackError(f"occlusion[{j}][{j}]: must be 0: a layer does not hide itself")
         for other in range(j):
             if abs(row[other] + rows[other][j] - 1.0) > 1e-3:
                 places = f"occlusion[{j}][{other}] and occlusion[{other}][{j}]"
-                raise CelstackError(f"{places}: must add up to 1, for one hides the other")
+                raise CelstackError(f"{places}: must add up to 1: one layer hides the other")
     return rows
 
 
-def _spell(chain: Chain, params: Float[Tensor, " P"]) -> dict[str, list[float]]:
-    numbers = iter(_short(params))
+def _params_to_table(chain: Chain, params: Float[Tensor, " P"]) -> dict[str, list[float]]:
+    numbers = iter(_shortest_floats(params))
     counts = [transform.num_params for transform in chain]
     return {
         name: list(islice(numbers, count))
@@ -199,11 +209,11 @@ def _spell(chain: Chain, params: Float[Tensor, " P"]) -> dict[str, list[float]]:
     }
 
 
-def _short(numbers: Float[Tensor, " n"]) -> list[float]:
-    """Return numbers with as few digits as tell them from all others of their precision."""
+def _shortest_floats(numbers: Float[Tensor, " n"]) -> list[float]:
+    """Return floats with the fewest digits that round-trip at the tensor's precision."""
     found = [float(str(number)) for number in numbers.detach().cpu().numpy()]
     if not all(math.isfinite(number) for number in found):
-        raise CelstackError("a scene with parameters that are not numbers cannot be written")
+        raise CelstackError("cannot write a scene with parameters that are NaN or infinite")
     return found
 
 

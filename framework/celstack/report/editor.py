@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from celstack.evaluation.visualize import to_picture
-from celstack.export.scene_json import param_names, to_json
+from celstack.export.scene_json import param_names, scene_to_json
 from celstack.model.decomposer import Decomposer
 from celstack.model.transform_chain import Chain
 from celstack.report.embed import data_uri
@@ -86,7 +86,7 @@ def editor_data(
             {
                 "name": name,
                 "original": data_uri(to_picture(original.cpu())),
-                "scene": json.loads(to_json(scene[number : number + 1], decomposer)),
+                "scene": json.loads(scene_to_json(scene[number : number + 1], decomposer)),
             }
             for number, (name, original) in enumerate(zip(names, originals, strict=True))
         ],

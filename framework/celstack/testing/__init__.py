@@ -15,6 +15,7 @@ from celstack.testing.datasets import check_dataset
 from celstack.testing.encoders import check_encoder
 from celstack.testing.metrics import check_metric
 from celstack.testing.observers import check_observer
+from celstack.testing.plugins import load_plugin
 from celstack.testing.predictors import check_predictor
 from celstack.testing.prototypes import check_prototype
 from celstack.testing.selectors import check_selector
@@ -30,4 +31,5 @@ __all__ = [
     "check_prototype",
     "check_selector",
     "check_transform",
+    "load_plugin",
 ]

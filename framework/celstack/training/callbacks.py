@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import logging
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,6 +12,8 @@ from celstack.errors import CelstackError
 from celstack.interfaces.observer import Observer
 from celstack.registry.manager import new_plugin_manager
 from celstack.text import describe_error
+
+LOG = logging.getLogger("celstack")
 
 
 class CallbackList:
@@ -49,4 +51,4 @@ class CallbackList:
                 text = (
                     f"observer {name} failed in {hook} and was dropped: {describe_error(error)}"
                 )
-                print(f"celstack: warning: {text}", file=sys.stderr)  # noqa: T201
+                LOG.warning("%s", text)

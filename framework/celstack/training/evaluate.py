@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from celstack.data.loader import in_order, to_device
+from celstack.data.loader import ordered_batches, to_device
 from celstack.evaluation.sprite_stats import Census
 from celstack.interfaces.dataset import Dataset
 from celstack.interfaces.metric import Metric
@@ -49,7 +49,7 @@ def score(
     with eval_mode(decomposer):
         for metric in metrics:
             metric.reset()
-        for batch in in_order(dataset, evaluation.split, count, size):
+        for batch in ordered_batches(dataset, evaluation.split, count, size):
             able = [m for m in able if all(getattr(batch, n) is not None for n in m.needs)]
             batch = to_device(batch, device)
             with torch.no_grad():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import attrs
 
-from celstack.data.loader import batch_length, shuffled, to_device
+from celstack.data.loader import batch_size_at, shuffled_batches, to_device
 from celstack.errors import CelstackError
 from celstack.evaluation.sprite_stats import Census
 from celstack.model.decomposer import Decomposer
@@ -158,7 +158,7 @@ def _train(
     stages = schedule(deepcopy(assembly.stages), count, training.batch_size)
     steps = stages[-1].end
     device = next(decomposer.parameters()).device
-    batches = shuffled(
+    batches = shuffled_batches(
         dataset,
         "train",
         training.batch_size,
@@ -188,7 +188,7 @@ def _train(
         while state.step < scheduled.end:
             # This rank's shard of the batch.
             images = to_device(next(batches), device).images
-            group.begin_batch(batch_length(count, training.batch_size, state.step))
+            group.begin_batch(batch_size_at(count, training.batch_size, state.step))
             factor = scheduled.rate_factor(state.step)
             rates = set_learning_rates(optimizer, training, stage, factor)
             # Observers are called after the step: an error in one cannot leave it half done.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import logging
 import math
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -24,6 +24,7 @@ from celstack.signals import defer_interrupts
 from celstack.text import printable
 from celstack.training.distributed.engine import Engine
 
+LOG = logging.getLogger("celstack")
 LOG_BLOCK_STEPS = 25
 """On an accelerator, losses are read and logged in blocks, because reading synchronizes."""
 USAGE_EVERY_STEPS = 10
@@ -89,8 +90,7 @@ class RunState:
 
     def _warn(self, text: str) -> None:
         if self.engine.group.is_main:
-            line = f"celstack: warning: {text}; results may differ in the last digits"
-            print(line, file=sys.stderr)  # noqa: T201
+            LOG.warning("%s; results may differ in the last digits", text)
 
     @contextmanager
     def atomic_step(self) -> Iterator[None]:

@@ -14,7 +14,7 @@ from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 from torch import Tensor
 
 from celstack import CelstackError
-from celstack.data.images import formats
+from celstack.data.images import readable_formats
 from celstack_kit.formats.read_errors import naming
 
 
@@ -61,7 +61,7 @@ def _opened(file: Path | bytes, name: str) -> Iterator[Image.Image]:
         # Pillow warns of odd notes in a file, about which nobody can do anything.
         warnings.simplefilter("ignore")
         try:
-            image = Image.open(source, formats=formats())
+            image = Image.open(source, formats=readable_formats())
         except UnidentifiedImageError:
             # Pillow's words name an address in memory.
             raise CelstackError(f"{name}: damaged or unreadable (not a known image)") from None

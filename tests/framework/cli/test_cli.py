@@ -269,7 +269,7 @@ def test_an_option_that_is_a_part_is_shown_by_its_kind(command):
 def test_a_plugin_without_options_is_said_to_have_none(command):
     said = command("celstack", "show", "transform", "identity").said
 
-    assert said.endswith("It takes no options.\n")
+    assert said.endswith("No options.\n")
 
 
 def test_showing_a_plugin_that_is_not_there_suggests_another(command):
@@ -317,7 +317,7 @@ def test_the_seed_of_the_command_line_is_that_of_the_run(quiet_run):
 def test_a_run_ends_by_saying_where_to_look(command, small, tmp_path):
     answer = command("run-recipe", small, "--out", str(tmp_path))
 
-    assert f"sprites, examples and metrics are in {tmp_path}" in answer.said
+    assert f"Results: {tmp_path}" in answer.said
 
 
 def test_a_run_that_fails_exits_with_1(command, small, tmp_path):

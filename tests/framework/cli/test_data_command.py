@@ -81,10 +81,10 @@ def test_licence_and_source_are_said_first(command, stars, home):
     target = home / "data" / "stars.bin"
     assert answer.said.splitlines() == [
         "stars: from https://stars.org",
-        "licence: for stargazers",
+        "license: for stargazers",
         "please cite: Galilei, 1610",
         f"stars.bin: size unknown from {url}",
-        f"stars.bin: fetched to {target}; its md5 is as published",
+        f"stars.bin: downloaded to {target}; its md5 is as published",
     ]
     assert (answer.code, answer.complaint) == (0, "")
     assert target.read_bytes() == CONTENT
@@ -128,8 +128,8 @@ def test_what_is_there_and_different_is_not_touched(command, stars, server, home
 
     line = one_clear_line(command("celstack", "data", "get", "stars"), 2)
 
-    assert line.startswith(f"{home / 'data' / 'stars.bin'}: is there, but its md5 is ")
-    assert "move it away to fetch it again" in line
+    assert line.startswith(f"{home / 'data' / 'stars.bin'}: exists, but its md5 is ")
+    assert "move it away to download it again" in line
     assert (home / "data" / "stars.bin").read_bytes() == b"mine"
     assert server.asked == []
 
@@ -140,7 +140,7 @@ def test_a_failed_transfer_ends_with_1(command, stars, server):
 
     line = one_clear_line(command("celstack", "data", "get", "stars"), 1)
 
-    assert line == f"{url}: the server says 404 Not Found"
+    assert line == f"{url}: the server responded 404 Not Found"
 
 
 def test_a_folder_that_cannot_be_written_ends_with_2(command, stars, home):
@@ -173,14 +173,14 @@ def test_only_some_files_may_be_fetched(command, install, server, home):
     assert answer.code == 0
     assert [path.name for path in (home / "data").iterdir()] == ["b"]
     line = one_clear_line(command("celstack", "data", "get", "stars", "--file", "c"), 2)
-    assert line == "--file: 'stars' has no file 'c' to fetch (known: a, b)"
+    assert line == "--file: 'stars' has no file 'c' to download (known: a, b)"
 
 
 @pytest.mark.parametrize(
     ("attributes", "advice"),
     [
         ("elsewhere = 'ask Galilei'", "ask Galilei"),
-        ("generated = True", "'stars' makes its images itself"),
+        ("generated = True", "'stars' generates its images"),
         ("pass", "see 'celstack show dataset stars'"),
     ],
 )
@@ -189,7 +189,7 @@ def test_what_cannot_be_fetched_is_said(command, install, attributes, advice):
 
     line = one_clear_line(command("celstack", "data", "get", "stars"), 2)
 
-    assert line == f"'stars' has no files that can be fetched; {advice}"
+    assert line == f"'stars' has no files to download; {advice}"
 
 
 def test_a_dataset_that_nobody_has_is_said(command, install):
@@ -235,7 +235,7 @@ def test_where_there_is_no_archive_none_can_be_unpacked(command, stars, server):
 
     line = one_clear_line(command("celstack", "data", "get", "stars", "--extract"), 2)
 
-    assert line == "--extract: there is no archive among the files of stars"
+    assert line == "--extract: none of the files of stars is an archive"
     assert server.asked == []
 
 
@@ -256,9 +256,9 @@ def test_what_is_there_can_be_fetched_or_is_generated_is_listed(command, stars, 
         "stars (acme 1.0)",
         f"  there     {data / 'sky'}, a folder",
         f"  there     {cache / 'dust'}, 3 bytes",
-        "  to fetch  stars.bin, size unknown; licence: for stargazers; celstack data get stars",
-        "  generated makes its images itself and needs no files",
-        f"looked in {data}, {cache}",
+        "  to get    stars.bin, size unknown; license: for stargazers; celstack data get stars",
+        "  generated generates its images and needs no files",
+        f"searched in {data}, {cache}",
     ]
 
 
@@ -296,7 +296,7 @@ def test_the_installed_datasets_are_sound(command, home):
 
     assert answer.code == 0
     assert "broken" not in answer.said
-    assert f"looked in {home / 'data'}, " in answer.said
+    assert f"searched in {home / 'data'}, " in answer.said
 
 
 # Ctrl-C, in earnest.
@@ -340,8 +340,8 @@ def test_ctrl_c_keeps_the_part_and_the_next_command_goes_on(server, home):
 
     kept = part.stat().st_size
     assert process.returncode == 130
-    on = "the same command goes on from there"
-    assert complaint == f"celstack: interrupted; {kept} bytes are in {part}; {on}\n"
+    on = "the same command resumes"
+    assert complaint == f"celstack: Interrupted; {kept} bytes saved in {part}; {on}\n"
     server.files["/stars.bin"] = stuck
     subprocess.run(command, check=True, cwd=home, capture_output=True, timeout=120)
     assert server.asked[-1]["Range"] == f"bytes={kept}-"

@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 
 import celstack
-from celstack import Decomposer, counting
+from celstack import Decomposer, progress
 from celstack.data.images import find_images
 from celstack.export import decompose as decompose_module
 from celstack.recipe.build import assemble
@@ -117,11 +117,8 @@ def test_it_says_what_it_did_and_how_many_files_were_left_out(
 
     answer = command("celstack", "decompose", str(layered_run), str(photos), "--out", str(out))
 
-    assert answer.said == f"6 images are in {out}; look at {out / 'overview.png'}\n"
-    assert (
-        answer.complaint
-        == "celstack: warning: 3 files that are no image, or damaged, left out\n"
-    )
+    assert answer.said == f"6 images written to {out}\nOverview: {out / 'overview.png'}\n"
+    assert answer.complaint == "celstack: warning: skipped 3 files: not an image, or damaged\n"
 
 
 def test_every_image_has_a_folder_with_all_files_and_there_is_nothing_else(taken_apart):
@@ -192,7 +189,7 @@ def test_one_image_alone(command, small_run, photos, tmp_path):
     )
 
     assert answer.complaint == ""
-    assert answer.said.startswith("1 image is in ")
+    assert answer.said.startswith("1 image written to ")
     assert "one/layer-0.png" in files_below(tmp_path / "out")
     assert "one/background.png" not in files_below(tmp_path / "out")
 
@@ -224,7 +221,9 @@ def test_another_picture_of_the_same_name_is_not_written_over(
         "celstack", "decompose", str(layered_run), str(other), "--out", str(taken_apart)
     )
 
-    assert complaint(answer).startswith(f"{taken_apart / 'clear'}: holds another picture than")
+    assert complaint(answer).startswith(
+        f"{taken_apart / 'clear'}: holds the decomposition of another image than"
+    )
     assert (taken_apart / "clear" / "scene.json").read_bytes() == before
 
 
@@ -246,7 +245,7 @@ def test_ctrl_c_leaves_whole_files_and_says_how_many(
     answer = command("celstack", "decompose", str(layered_run), str(photos), "--out", str(out))
 
     assert answer.code == 130
-    assert answer.complaint == f"celstack: interrupted; 1 image is in {out}\n"
+    assert answer.complaint == f"celstack: Interrupted; 1 image written to {out}\n"
     assert len(files_below(out)) == 11
     assert {path.split("/")[0] for path in files_below(out)} == {"clear"}
     assert zipfile.ZipFile(out / "clear" / "layers.ora").testzip() is None
@@ -270,7 +269,8 @@ def test_a_full_disk_is_told_and_leaves_no_draft(
 def test_progress_is_told_now_and_then_where_no_bar_can_move(
     command, layered_run, photos, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(counting, "LINE_EVERY", 0.0)
+    monkeypatch.setattr(progress, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.0)
 
     answer = command(
         "celstack",
@@ -282,8 +282,8 @@ def test_progress_is_told_now_and_then_where_no_bar_can_move(
     )
 
     assert answer.complaint.splitlines()[-2:] == [
-        "decomposed 1 of 2 images",
-        "decomposed 2 of 2 images",
+        "decomposing images: 1 of 2",
+        "decomposing images: 2 of 2",
     ]
 
 
@@ -300,12 +300,12 @@ def test_mistakes_of_decompose(command, small_run, photos, tmp_path):
     assert said(tmp_path / "gone", image) == f"{tmp_path / 'gone'}: there is no such folder"
     assert said(photos, image).startswith(f"{photos}: is not a run")
     gone, notes = photos / "gone.png", photos / "notes.txt"
-    assert said(small_run, gone) == f"{gone}: there is no such image or folder"
-    assert said(small_run, notes) == f"{notes}: is not an image, or of no known kind"
+    assert said(small_run, gone) == f"{gone}: no such image or folder"
+    assert said(small_run, notes) == f"{notes}: not an image, or of an unknown format"
     assert said(small_run, broken).startswith(f"{broken}: cannot be read: ")
-    assert said(small_run, broken.parent).startswith("none of the images can be read")
+    assert said(small_run, broken.parent).startswith("no image can be read")
     nothing = tmp_path / "nothing"
-    assert said(small_run, nothing) == f"{nothing}: there is no image in this folder"
+    assert said(small_run, nothing) == f"{nothing}: no image in this folder"
     assert said(small_run, image, "photos/notes.txt").startswith(
         f"{notes}: cannot write there: "
     )
@@ -379,9 +379,9 @@ def test_mistakes_of_render(command, layered_run, small_run, taken_apart, tmp_pa
     scene = taken_apart / "clear" / "scene.json"
     gone, odd = tmp_path / "gone.json", tmp_path / "odd.json"
     odd.write_text("{")
-    assert said(layered_run, gone) == f"{gone}: there is no such file"
+    assert said(layered_run, gone) == f"{gone}: no such file"
     assert said(layered_run, odd).startswith(f"{odd}: is not JSON: ")
-    assert said(small_run, scene).startswith(f"{scene}: sprites: is not that of this model")
+    assert said(small_run, scene).startswith(f"{scene}: sprites: does not match this model")
     assert said(tmp_path / "gone", scene) == f"{tmp_path / 'gone'}: there is no such folder"
     assert "cannot write there" in said(layered_run, scene, "--out", f"{odd}/a.png")
 
@@ -394,7 +394,7 @@ def test_sprites_and_backgrounds_are_written_with_a_sheet(command, layered_run, 
 
     answer = command("celstack", "sprites", str(layered_run), "--out", str(out))
 
-    assert answer.said == f"4 pictures are in {out}; {out / 'sheet.png'} shows all of them\n"
+    assert answer.said == f"4 images written to {out}; all in one: {out / 'sheet.png'}\n"
     assert files_below(out) == [
         "background-00.png",
         "sheet.png",

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from celstack import counting
+from celstack import progress
 
 
 @pytest.fixture
@@ -30,8 +30,8 @@ def test_a_run_scores_as_it_did_at_its_end(evaluate, copied_run):
     assert answer.code == 0, answer.complaint
     first, *_, same, written = answer.said.splitlines()
     assert first == f"{copied_run} after step 2, on 16 images of the split test"
-    assert same == "the same as in metrics.json"
-    assert written.startswith(f"written to {copied_run / 'evaluations' / 'test.json'}")
+    assert same == "same as in metrics.json"
+    assert written.startswith(f"Written to {copied_run / 'evaluations' / 'test.json'}")
 
 
 def test_what_is_written_has_settings_metrics_and_the_score_of_each_image(evaluate, copied_run):
@@ -83,12 +83,10 @@ def test_it_says_where_figures_differ_from_those_of_the_run(evaluate, copied_run
 
     lines = evaluate().said.splitlines()
 
-    assert (
-        f"{'mse':>14}  {now['mse']:.4f}  differs from metrics.json, which has 7.0000" in lines
-    )
-    assert f"{'gone':>14}  -  is in metrics.json with 0.5000, but not measured now" in lines
+    assert f"{'mse':>14}  {now['mse']:.4f}  differs from metrics.json: 7.0000" in lines
+    assert f"{'gone':>14}  -  not measured now; metrics.json: 0.5000" in lines
     assert f"{'ari':>14}  {now['ari']:.4f}" in lines
-    assert "the same as in metrics.json" not in lines
+    assert "same as in metrics.json" not in lines
 
 
 def test_the_checkpoint_of_a_run_that_is_not_finished_is_scored(evaluate, copied_run):
@@ -97,20 +95,21 @@ def test_the_checkpoint_of_a_run_that_is_not_finished_is_scored(evaluate, copied
     answer = evaluate()
 
     assert answer.code == 0
-    assert "the run is not finished: this is its last checkpoint" in answer.said
+    assert "the run is not finished: these are scores of its last checkpoint" in answer.said
     assert not (copied_run / "metrics.json").exists()
 
 
 def test_metrics_whose_truth_is_missing_are_said_to_be(evaluate):
     said = evaluate("--set", "metrics=['accuracy']").said
 
-    assert "no metric could be measured" in said
+    assert "no metrics: the images lack the ground truth that they need" in said
 
 
 def test_progress_is_told_now_and_then_where_no_bar_can_move(evaluate, monkeypatch):
-    monkeypatch.setattr(counting, "LINE_EVERY", 0.0)
+    monkeypatch.setattr(progress, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.0)
 
-    assert evaluate().complaint == "scored 16 of 16 images\n"
+    assert evaluate().complaint == "evaluating images: 16 of 16\n"
 
 
 # Mistakes.
@@ -118,7 +117,7 @@ def test_progress_is_told_now_and_then_where_no_bar_can_move(evaluate, monkeypat
 
 def test_an_unknown_split_is_answered_with_the_known_ones(evaluate):
     assert complaint(evaluate("--split", "tset")) == (
-        "--split tset: tetrominoes has only the splits train, test"
+        "--split tset: tetrominoes has the splits train, test"
     )
 
 

@@ -48,7 +48,7 @@ def test_ctrl_c_saves_what_was_learned_and_says_how_to_go_on(small, tmp_path):
     assert process.returncode == 130
     assert said == ""
     assert complaint == (
-        "celstack: interrupted; what was learned is kept, and this goes on: "
+        "celstack: Interrupted; progress saved. Resume with: "
         f"run-recipe --resume {checkpoint.parent}\n"
     )
     assert torch.load(checkpoint, weights_only=True)["step"] >= 1

@@ -34,10 +34,13 @@ def test_the_picture_is_called_after_the_dataset(command, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--split", "tset"], "--split: tetrominoes has no tset; did you mean 'test'?"),
+        (["--split", "tset"], "--split: tetrominoes has no split tset; did you mean 'test'?"),
         (["--images", "0"], "--images 0: must be at least 1"),
-        (["--out", "sheet.xyz"], "--out sheet.xyz: its name must end with .png"),
-        (["--out", "sheet"], "--out sheet: its name must end with .png"),
+        (
+            ["--out", "sheet.xyz"],
+            "--out sheet.xyz: not the name of an image file, such as x.png",
+        ),
+        (["--out", "sheet"], "--out sheet: not the name of an image file, such as x.png"),
         (["--out", "no/sheet.png"], "--out no/sheet.png: cannot be written: No such file"),
     ],
 )

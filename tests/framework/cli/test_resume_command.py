@@ -45,7 +45,7 @@ def test_a_finished_run_is_said_to_be_and_nothing_is_done(resume, copied_run):
     answer = resume()
 
     assert answer.code == 0
-    assert answer.said == f"{copied_run}: is finished; nothing is left to do\n"
+    assert answer.said == f"{copied_run}: already finished\n"
     assert {path: path.stat().st_mtime_ns for path in copied_run.rglob("*")} == before
 
 
@@ -57,7 +57,7 @@ def test_a_run_that_goes_on_ends_by_saying_where_to_look(resume, unfinished, sma
     answer = resume()
 
     assert answer.code == 0, answer.complaint
-    assert f"look at {unfinished / 'examples.png'}" in answer.said
+    assert f"Examples: {unfinished / 'examples.png'}" in answer.said
     scores = [json.loads((run / "metrics.json").read_text()) for run in (unfinished, small_run)]
     assert scores[0] == scores[1]
 
@@ -72,7 +72,7 @@ def test_the_recipe_that_is_kept_is_not_written_anew(resume, unfinished, small_r
 @pytest.mark.parametrize(
     ("arguments", "left_out"),
     [
-        (["smoke.toml"], "a recipe"),
+        (["smoke.toml"], "the recipe"),
         (["--seed", "0"], "--seed"),
         (["--seeds", "2"], "--seeds"),
         (["--set", "seed=1", "--out", "runs"], "--set, --out"),
@@ -80,7 +80,7 @@ def test_the_recipe_that_is_kept_is_not_written_anew(resume, unfinished, small_r
 )
 def test_what_contradicts_is_refused(resume, copied_run, arguments, left_out):
     assert complaint(resume(*arguments), copied_run) == (
-        f"--resume: goes on with the run's own recipe, in its own folder; leave {left_out} out"
+        f"--resume: uses the recipe and the folder of the run; remove {left_out}"
     )
 
 
@@ -88,7 +88,7 @@ def test_neither_a_recipe_nor_a_run_is_refused(command):
     answer = command("run-recipe")
 
     assert answer.code == 2
-    assert answer.complaint.startswith("celstack: say which recipe to run ")
+    assert answer.complaint.startswith("celstack: no recipe given; name one ")
 
 
 def test_a_folder_that_is_no_run_is_refused(command, copied_run):

@@ -98,7 +98,7 @@ def test_a_run_that_fails_costs_only_itself_and_is_told_at_the_end(sweep):
     assert ran.answer.code == 1
     assert ran.answer.complaint.splitlines()[-2:] == [
         f"celstack: training.prototype_rate = 1e+38: failed: {reason}",
-        "celstack: 1 of 2 runs failed; the same command tries them again",
+        "celstack: 1 of 2 runs failed; the same command runs them again",
     ]
     assert reason.startswith("step ")
     assert len(ran.record["runs"]) == 1
@@ -112,7 +112,7 @@ def test_a_run_that_fails_costs_only_itself_and_is_told_at_the_end(sweep):
         ([], "--grid: say what varies"),
         (["--grid", "seed=1", "--jobs", "0"], "--jobs 0: must be at least 1"),
         (["--grid", "seed=1", "--device", "abacus"], "--device abacus: cannot be used here"),
-        (["--grid", "seed=1", "--launcher-set", "a=1"], "--launcher-set: says nothing"),
+        (["--grid", "seed=1", "--launcher-set", "a=1"], "--launcher-set: needs --launcher"),
         (["--grid", "seed=1", "--launcher", "local"], "--launcher-set: say how many minutes"),
         (
             ["--grid", "dataset.per_image=2,1", "--grid", "seed=0,1"],

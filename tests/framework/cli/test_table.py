@@ -28,7 +28,7 @@ def test_it_writes_markdown_to_a_file(command, fake_run, tmp_path):
 
     answer = command("celstack", "table", str(fake_run()), "--out", str(out))
 
-    assert answer.said == f"wrote {out}\n"
+    assert answer.said == f"Table: {out}\n"
     assert out.read_text(encoding="utf-8").startswith("## shapes\n")
 
 
@@ -75,7 +75,7 @@ def test_no_run_at_all_is_refused(command, tmp_path):
 
     assert (answer.code, answer.complaint) == (
         2,
-        "celstack: there is no run among what was named\n",
+        "celstack: none of the paths is a run folder\n",
     )
 
 

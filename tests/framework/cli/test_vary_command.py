@@ -12,7 +12,7 @@ def test_one_command_makes_the_figure(command, small_run, tmp_path):
     answer = command("celstack", "vary", str(small_run), "--out", str(out))
 
     assert answer.code == 0, answer.complaint
-    assert answer.said == f"{out}: other sprites, other colours, other places, other sizes\n"
+    assert answer.said == f"{out}: other sprites, other colors, other positions, other sizes\n"
     with Image.open(out) as picture:
         assert picture.mode == "RGB"
         assert picture.width > 600
@@ -35,8 +35,8 @@ def test_an_image_of_ones_own_can_be_varied(command, small_run, tmp_path, monkey
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--image", "gone.png"], "--image gone.png: there is no such file"),
-        (["--out", "a.gif"], "--out a.gif: its name must end with .png"),
+        (["--image", "gone.png"], "--image gone.png: no such file"),
+        (["--out", "a.gif"], "--out a.gif: must end with .png"),
     ],
 )
 def test_a_mistake_is_one_line(command, small_run, tmp_path, monkeypatch, arguments, said):
@@ -63,5 +63,5 @@ def test_where_there_are_no_images_it_says_what_helps(
 
     assert (answer.code, answer.complaint) == (
         2,
-        "celstack: no images here; --image varies one of yours\n",
+        "celstack: no images here; name an image with --image\n",
     )

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from celstack import CelstackError
-from celstack.data.images import find_images, read_fitted
+from celstack.data.images import find_images, read_center_cropped
 
 RED, BLUE = (255, 0, 0), (0, 0, 255)
 
@@ -90,7 +90,7 @@ def test_what_is_no_image_is_a_mistake_where_it_is_named(tmp_path):
     (tmp_path / "notes.txt").write_text("hello")
 
     with pytest.raises(
-        CelstackError, match=r"notes\.txt: is not an image, or of no known kind"
+        CelstackError, match=r"notes\.txt: not an image, or of an unknown format"
     ):
         find_images([tmp_path / "notes.txt"], tmp_path / "out")
 
@@ -98,15 +98,15 @@ def test_what_is_no_image_is_a_mistake_where_it_is_named(tmp_path):
 def test_a_folder_without_images_and_a_file_that_is_not_there_are_mistakes(tmp_path, picture):
     (tmp_path / "empty").mkdir()
 
-    with pytest.raises(CelstackError, match="empty: there is no image in this folder"):
+    with pytest.raises(CelstackError, match="empty: no image in this folder"):
         find_images([picture("a.png"), tmp_path / "empty"], tmp_path / "out")
-    with pytest.raises(CelstackError, match=r"b\.png: there is no such image or folder"):
+    with pytest.raises(CelstackError, match=r"b\.png: no such image or folder"):
         find_images([tmp_path / "b.png"], tmp_path / "out")
 
 
 def fitted(image, tmp_path, size=(2, 2), channels=3, name="a.png", **options):
     image.save(tmp_path / name, **options)
-    return np.asarray(read_fitted(tmp_path / name, size, channels))
+    return np.asarray(read_center_cropped(tmp_path / name, size, channels))
 
 
 def test_an_image_covers_the_canvas_and_is_cropped_to_its_centre(tmp_path):
@@ -162,7 +162,7 @@ def test_a_damaged_image_is_told_in_one_line(tmp_path):
     (tmp_path / "a.jpg").write_bytes(whole[: len(whole) // 2])
 
     with pytest.raises(CelstackError) as caught:
-        read_fitted(tmp_path / "a.jpg", (2, 2), 3)
+        read_center_cropped(tmp_path / "a.jpg", (2, 2), 3)
 
     (line,) = str(caught.value).splitlines()
     assert line.startswith(f"{tmp_path / 'a.jpg'}: cannot be read: ")
@@ -174,6 +174,6 @@ def test_no_program_is_started_to_read_an_image(picture, monkeypatch):
     monkeypatch.setattr("subprocess.Popen.__init__", lambda *rest, **_: started.append(rest))
     path = picture("a.eps").rename(picture("b.png"))
 
-    with pytest.raises(CelstackError, match="is not an image, or of no known kind"):
-        read_fitted(path, (2, 2), 3)
+    with pytest.raises(CelstackError, match="not an image, or of an unknown format"):
+        read_center_cropped(path, (2, 2), 3)
     assert started == []

@@ -3,7 +3,7 @@ from itertools import chain, islice
 import pytest
 import torch
 
-from celstack.data.loader import batch_length, epoch_order, in_order, shuffled
+from celstack.data.loader import batch_size_at, epoch_order, ordered_batches, shuffled_batches
 from celstack.interfaces.dataset import Batch, Dataset
 from celstack.training.distributed.process_group import ProcessGroup
 
@@ -30,19 +30,21 @@ def joined(batches):
 
 
 def read_shuffled(batches, seed=0, batch_size=2, workers=0):
-    return numbers(islice(shuffled(Numbers(), "train", batch_size, seed, workers), batches))
+    return numbers(
+        islice(shuffled_batches(Numbers(), "train", batch_size, seed, workers), batches)
+    )
 
 
 def test_in_order_means_in_order():
-    assert numbers(in_order(Numbers(), "train", 5, 2)) == [[0, 1], [2, 3], [4]]
+    assert numbers(ordered_batches(Numbers(), "train", 5, 2)) == [[0, 1], [2, 3], [4]]
 
 
 def test_only_so_many_are_read():
-    assert numbers(in_order(Numbers(), "train", 3, 2)) == [[0, 1], [2]]
+    assert numbers(ordered_batches(Numbers(), "train", 3, 2)) == [[0, 1], [2]]
 
 
 def test_no_more_are_read_than_there_are():
-    assert numbers(in_order(Numbers(), "test", 99, 2)) == [[100, 101], [102]]
+    assert numbers(ordered_batches(Numbers(), "test", 99, 2)) == [[100, 101], [102]]
 
 
 def test_an_epoch_has_every_image_once_and_its_last_batch_may_be_smaller():
@@ -111,7 +113,7 @@ def test_the_smallest_and_the_largest_seed_will_do(seed):
 
 @pytest.mark.parametrize("skip", [0, 1, 2, 3, 4, 6, 7])
 def test_batches_that_are_skipped_change_nothing_about_those_that_follow(skip):
-    batches = islice(shuffled(Numbers(), "train", 2, 0, skip=skip), 4)
+    batches = islice(shuffled_batches(Numbers(), "train", 2, 0, skip=skip), 4)
 
     assert numbers(batches) == read_shuffled(skip + 4)[skip:]
 
@@ -120,7 +122,7 @@ def test_batches_that_are_skipped_are_not_read(monkeypatch):
     read, asked = Numbers.read, []
     monkeypatch.setattr(Numbers, "read", lambda *rest: (asked.append(rest[2]), read(*rest))[1])
 
-    next(shuffled(Numbers(), "train", 2, 0, skip=2))
+    next(shuffled_batches(Numbers(), "train", 2, 0, skip=2))
 
     assert [len(indices) for indices in asked] == [1]
 
@@ -130,7 +132,7 @@ def test_processes_read_every_image_once_and_only_their_own(workers):
     first, second = (
         numbers(
             islice(
-                shuffled(
+                shuffled_batches(
                     Numbers(),
                     "train",
                     5,
@@ -150,5 +152,5 @@ def test_processes_read_every_image_once_and_only_their_own(workers):
 
 @pytest.mark.parametrize(("number", "length"), [(0, 2), (1, 2), (2, 1), (3, 2), (5, 1)])
 def test_the_length_of_every_batch_is_known_beforehand(number, length):
-    assert batch_length(5, 2, number) == length
+    assert batch_size_at(5, 2, number) == length
     assert len(read_shuffled(6)[number]) == length

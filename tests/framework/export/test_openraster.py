@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from celstack import EMPTY, Rendering, Scene
-from celstack.export.openraster import cels_of, rounded, write_openraster
+from celstack.export.openraster import make_cels, round_cels, write_openraster
 from celstack.interfaces.compositor import Compositor
 
 STEP = 1 / 255
@@ -111,16 +111,16 @@ def test_rounding_never_adds_up(seed, count, faint):
         layers[:, -1] *= 0.02
     scene, rendering = rendered(layers, soft_matrix(generator, count), backdrop)
 
-    cels = rounded(cels_of(scene, rendering), rendering.image[0])
+    cels = round_cels(make_cels(scene, rendering), rendering.image[0])
 
     flat = torch.zeros_like(backdrop)
     for cel in cels:
-        for values in (cel.colour, cel.alpha):
+        for values in (cel.color, cel.alpha):
             assert ((values * 255 - (values * 255).round()).abs() < 1e-3).all()
             assert values.min() >= 0
             assert values.max() <= 1
         # A program of 8 bits rounds after each layer.
-        flat = ((flat + cel.alpha * (cel.colour - flat)) * 255).round() / 255
+        flat = ((flat + cel.alpha * (cel.color - flat)) * 255).round() / 255
     assert (flat - rendering.image[0].clamp(0, 1)).abs().max() < 1.51 * STEP
 
 
@@ -128,7 +128,7 @@ def test_a_true_order_keeps_layers_whole_and_puts_the_nearest_on_top():
     layers, backdrop, _ = noise(3)
     scene, rendering = rendered(layers, ordered(3, [2, 0, 1]), backdrop)
 
-    cels = cels_of(scene, rendering)
+    cels = make_cels(scene, rendering)
 
     assert [cel.name for cel in cels] == [
         "background 0",
@@ -145,21 +145,21 @@ def test_layers_that_do_not_touch_are_whole_in_any_case():
         layers[number, :, 0, number] = 1.0
     scene, rendering = rendered(layers, CIRCLE, torch.zeros(3, 1, 3))
 
-    cels = cels_of(scene, rendering)
+    cels = make_cels(scene, rendering)
 
     assert [cel.alpha.sum().item() for cel in cels[1:]] == [1, 1, 1]
-    assert not any("as seen" in cel.name for cel in cels)
+    assert not any("visible part" in cel.name for cel in cels)
 
 
 def test_layers_that_hide_one_another_in_a_circle_are_dark():
     white = torch.ones(3, 4, 1, 1)
     scene, rendering = rendered(white, CIRCLE, torch.ones(3, 1, 1))
 
-    names = [cel.name for cel in cels_of(scene, rendering)]
+    names = [cel.name for cel in make_cels(scene, rendering)]
 
     assert rendering.image.max() == 0
     assert names[:2] == ["background 0", "hidden by one another"]
-    assert names[2:] == [f"layer {n}: sprite {n}, as seen" for n in range(3)]
+    assert names[2:] == [f"layer {n}: sprite {n}, visible part" for n in range(3)]
 
 
 def test_layers_that_hide_one_another_by_halves_are_as_much_as_is_seen():
@@ -167,7 +167,7 @@ def test_layers_that_hide_one_another_by_halves_are_as_much_as_is_seen():
     opaque[0, 0] = 0
     scene, rendering = rendered(opaque, [[0, 0.5], [0.5, 0]], torch.zeros(3, 1, 1))
 
-    _, rear, front = cels_of(scene, rendering)
+    _, rear, front = make_cels(scene, rendering)
 
     assert (rear.alpha.item(), front.alpha.item()) == (1.0, 0.5)
 
@@ -177,7 +177,7 @@ def test_empty_layers_are_left_out():
     layers[1, -1] = 0
     scene, rendering = rendered(layers, ordered(2), backdrop, sprite=[5, EMPTY])
 
-    assert [cel.name for cel in cels_of(scene, rendering)] == [
+    assert [cel.name for cel in make_cels(scene, rendering)] == [
         "background 0",
         "layer 0: sprite 5",
     ]

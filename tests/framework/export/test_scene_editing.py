@@ -4,8 +4,14 @@ import pytest
 import torch
 
 from celstack import Decomposer
-from celstack.export.edit_figure import COLUMNS, draw, fullest, vary
-from celstack.export.scene_editing import centres, move, recolour, resize, swap
+from celstack.export.edit_figure import COLUMNS, draw_figure, edit_scene, fullest_image
+from celstack.export.scene_editing import (
+    move_objects,
+    object_centers,
+    recolor_sprites,
+    resize_objects,
+    swap_sprites,
+)
 from celstack.scene import EMPTY, Scene
 from celstack.testing.model import PlainSelector
 from celstack.testing.parts import PlainCompositor, PlainPredictor, PlainPrototype, PlainWarp
@@ -54,7 +60,7 @@ def area(decomposer, scene):
 def test_other_sprites_are_so_many_numbers_later_and_empty_stays_empty():
     decomposer = model(count=3)
 
-    swapped = swap(decomposer, scene_of(decomposer, (2, EMPTY)), torch.tensor([[2, 1]]))
+    swapped = swap_sprites(decomposer, scene_of(decomposer, (2, EMPTY)), torch.tensor([[2, 1]]))
 
     assert swapped.sprite.tolist() == [[1, EMPTY]]
 
@@ -62,7 +68,7 @@ def test_other_sprites_are_so_many_numbers_later_and_empty_stays_empty():
 def test_a_single_sprite_cannot_be_another():
     decomposer = model(count=1)
 
-    assert swap(decomposer, scene_of(decomposer), torch.tensor([[1, 1]])) is None
+    assert swap_sprites(decomposer, scene_of(decomposer), torch.tensor([[1, 1]])) is None
 
 
 @pytest.mark.parametrize("chain", ["layer", "sprite"])
@@ -70,7 +76,7 @@ def test_an_object_takes_the_colour_it_is_given_whatever_its_brightness(chain):
     decomposer = model(**{chain: [Color(), Position()]})
     colours = torch.tensor([[[0.9, 0.2, 0.4], [0.0, 0.0, 0.0]]])
 
-    edited = recolour(decomposer, scene_of(decomposer), colours)
+    edited = recolor_sprites(decomposer, scene_of(decomposer), colours)
 
     middle = decomposer.render(edited).image[0, :, 16, 16]
     torch.testing.assert_close(middle, torch.tensor([0.9, 0.2, 0.4]), atol=0.01, rtol=0)
@@ -82,11 +88,11 @@ def test_an_object_takes_the_colour_it_is_given_whatever_its_brightness(chain):
 @pytest.mark.parametrize("chain", ["layer", "sprite"])
 def test_an_object_goes_right_and_down_and_stays_what_it_is(chain, transforms):
     decomposer = model(**{chain: transforms})
-    small = resize(decomposer, scene_of(decomposer), 0.5)
+    small = resize_objects(decomposer, scene_of(decomposer), 0.5)
 
-    moved = move(decomposer, small, shift(0.25, -0.375))
+    moved = move_objects(decomposer, small, shift(0.25, -0.375))
 
-    went = centres(decomposer, moved) - centres(decomposer, small)
+    went = object_centers(decomposer, moved) - object_centers(decomposer, small)
     torch.testing.assert_close(went[0, 0], torch.tensor([0.25, -0.375]), atol=0.01, rtol=0)
     assert area(decomposer, moved) == pytest.approx(area(decomposer, small), rel=0.02)
 
@@ -94,13 +100,13 @@ def test_an_object_goes_right_and_down_and_stays_what_it_is(chain, transforms):
 @pytest.mark.parametrize("factor", [0.5, 1.5])
 def test_an_object_grows_where_it_is(factor):
     decomposer = model([Position()])
-    placed = move(decomposer, scene_of(decomposer), shift(0.125, 0.0625))
+    placed = move_objects(decomposer, scene_of(decomposer), shift(0.125, 0.0625))
 
-    resized = resize(decomposer, placed, factor)
+    resized = resize_objects(decomposer, placed, factor)
 
     ratio = area(decomposer, resized) / area(decomposer, placed)
     assert ratio == pytest.approx(factor**2, rel=0.1)
-    went = centres(decomposer, resized) - centres(decomposer, placed)
+    went = object_centers(decomposer, resized) - object_centers(decomposer, placed)
     assert went[0, 0].abs().max() < 0.02
 
 
@@ -109,8 +115,8 @@ def test_editing_leaves_all_other_parameters_alone():
     scene = scene_of(decomposer)
     scene.layer_params[0, 0, :6] = 0.1
 
-    moved = move(decomposer, scene, shift(0.25, 0.0))
-    coloured = recolour(decomposer, moved, torch.full((1, 2, 3), 0.3))
+    moved = move_objects(decomposer, scene, shift(0.25, 0.0))
+    coloured = recolor_sprites(decomposer, moved, torch.full((1, 2, 3), 0.3))
 
     assert torch.equal(moved.layer_params[..., :6], scene.layer_params[..., :6])
     assert torch.equal(coloured.layer_params[..., 6:], moved.layer_params[..., 6:])
@@ -121,37 +127,37 @@ def test_what_no_transform_can_do_is_not_done():
     decomposer = model()
     scene = scene_of(decomposer)
 
-    assert recolour(decomposer, scene, torch.ones(1, 2, 3)) is None
-    assert move(decomposer, scene, shift(0.5, 0.0)) is None
-    assert resize(decomposer, scene, 0.5) is None
+    assert recolor_sprites(decomposer, scene, torch.ones(1, 2, 3)) is None
+    assert move_objects(decomposer, scene, shift(0.5, 0.0)) is None
+    assert resize_objects(decomposer, scene, 0.5) is None
 
 
 def test_a_transform_that_only_moves_cannot_resize():
     decomposer = model([PlainWarp()])
 
-    assert resize(decomposer, scene_of(decomposer), 0.5) is None
+    assert resize_objects(decomposer, scene_of(decomposer), 0.5) is None
 
 
 def test_a_transform_that_rests_in_this_stage_is_not_used():
     decomposer = model([Color(), Position()])
     decomposer.activate(["position"])
 
-    assert recolour(decomposer, scene_of(decomposer), torch.ones(1, 2, 3)) is None
+    assert recolor_sprites(decomposer, scene_of(decomposer), torch.ones(1, 2, 3)) is None
 
 
 def test_the_figure_has_the_four_ways_of_the_paper():
     decomposer = model([Color(), Position()], count=3)
     scene = scene_of(decomposer, (0, 1))
 
-    rows = vary(decomposer, scene)
+    rows = edit_scene(decomposer, scene)
 
-    ways = ["other sprites", "other colours", "other places", "other sizes"]
+    ways = ["other sprites", "other colors", "other positions", "other sizes"]
     assert [row.title for row in rows] == ways
     assert len({tuple(varied.sprite[0].tolist()) for varied in rows[0].scenes}) > 2
     for row in rows[1:]:
         images = [decomposer.render(varied).image.flatten().tolist() for varied in row.scenes]
         assert len({tuple(image) for image in images}) == COLUMNS
-    picture = draw(decomposer, torch.rand(3, 32, 32), scene, rows)
+    picture = draw_figure(decomposer, torch.rand(3, 32, 32), scene, rows)
     assert picture.width > COLUMNS * 128
     assert picture.height > 5 * 128
 
@@ -159,23 +165,23 @@ def test_the_figure_has_the_four_ways_of_the_paper():
 def test_the_figure_says_what_a_model_cannot_do():
     decomposer = model([Position()], count=1)
 
-    rows = {row.title: row for row in vary(decomposer, scene_of(decomposer))}
+    rows = {row.title: row for row in edit_scene(decomposer, scene_of(decomposer))}
 
-    assert rows["other sprites"].obstacle == "it has a single sprite"
-    assert "changes the colour" in rows["other colours"].obstacle
-    assert rows["other colours"].scenes == []
-    assert rows["other places"].obstacle == ""
-    assert len(rows["other places"].scenes) == COLUMNS
+    assert rows["other sprites"].unsupported == "this run has a single sprite"
+    assert "changes the color" in rows["other colors"].unsupported
+    assert rows["other colors"].scenes == []
+    assert rows["other positions"].unsupported == ""
+    assert len(rows["other positions"].scenes) == COLUMNS
 
 
 def test_of_equals_the_image_that_shows_most_is_varied():
     decomposer = model([Position()])
     large = scene_of(decomposer)
-    small = resize(decomposer, large, 0.5)
+    small = resize_objects(decomposer, large, 0.5)
     fields = ("sprite", "sprite_params", "layer_params", "occlusion")
     joined = {name: torch.cat([getattr(s, name) for s in (small, large)]) for name in fields}
 
-    assert fullest(decomposer, Scene(**joined)) == 1
+    assert fullest_image(decomposer, Scene(**joined)) == 1
 
 
 def test_the_image_with_most_objects_is_varied():
@@ -188,4 +194,4 @@ def test_the_image_with_most_objects_is_varied():
         occlusion=torch.zeros(2, 2, 2),
     )
 
-    assert fullest(decomposer, both) == 1
+    assert fullest_image(decomposer, both) == 1

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from celstack import EMPTY, CelstackError, Decomposer, Scene, read_scene, write_scene
-from celstack.export.scene_json import from_json, to_json
+from celstack.export.scene_json import scene_from_json, scene_to_json
 from celstack_kit.compositors.occlusion import Occlusion
 from celstack_kit.encoders.strided import Strided
 from celstack_kit.predictors.network import Network
@@ -56,13 +56,13 @@ def scene(model):
 
 @pytest.fixture
 def table(model, scene):
-    return json.loads(to_json(scene, model))
+    return json.loads(scene_to_json(scene, model))
 
 
 def mistake(table, model, name="my.json"):
     """Return what is said of a scene, which is one line."""
     with pytest.raises(CelstackError) as caught:
-        from_json(table if isinstance(table, str) else json.dumps(table), model, name)
+        scene_from_json(table if isinstance(table, str) else json.dumps(table), model, name)
     (line,) = str(caught.value).splitlines()
     assert line.startswith(f"{name}: ")
     return line.removeprefix(f"{name}: ")
@@ -83,7 +83,7 @@ def test_numbers_of_any_size_come_back(model, scene):
     torch.manual_seed(2)
     wild = torch.randn(1, 3, 15) * 10.0 ** torch.randint(-40, 6, (1, 3, 15))
 
-    back = from_json(to_json(scene.evolve(layer_params=wild), model), model)
+    back = scene_from_json(scene_to_json(scene.evolve(layer_params=wild), model), model)
 
     assert torch.equal(back.layer_params, wild)
 
@@ -112,24 +112,24 @@ def test_the_canvas_is_said_with_width_and_height(table):
 
 
 def test_no_background_is_null(model, scene, table):
-    text = to_json(scene.evolve(background=None, background_params=None), model)
+    text = scene_to_json(scene.evolve(background=None, background_params=None), model)
 
     assert json.loads(text)["background"] is None
-    assert from_json(text, model).background is None
+    assert scene_from_json(text, model).background is None
 
 
 def test_a_file_holds_one_image(model, scene):
     several = scene[torch.tensor([0, 0])]
 
     with pytest.raises(CelstackError, match="of one image, not of 2"):
-        to_json(several, model)
+        scene_to_json(several, model)
 
 
 def test_what_is_not_a_number_is_not_written(model, scene):
     odd = scene.evolve(layer_params=scene.layer_params * torch.nan)
 
-    with pytest.raises(CelstackError, match="not numbers"):
-        to_json(odd, model)
+    with pytest.raises(CelstackError, match="NaN or infinite"):
+        scene_to_json(odd, model)
 
 
 def changed(table, path, value):
@@ -144,7 +144,7 @@ def changed(table, path, value):
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
-        (["format"], "psd", 'is not a scene: it does not say "format": "celstack scene"'),
+        (["format"], "psd", 'is not a scene: no "format": "celstack scene"'),
         (["version"], 2, "version: must be 1, not 2"),
         (["version"], True, "version: must be 1, not true"),
         (["colour"], 1, "unknown key 'colour'"),
@@ -152,11 +152,11 @@ def changed(table, path, value):
         (
             ["sprites"],
             7,
-            "sprites: is not that of this model: it says 7, and the model has 4",
+            "sprites: does not match this model: 7, but the model has 4",
         ),
-        (["sprites"], 4.0, "sprites: is not that of this model: it says 4.0, and"),
-        (["canvas", "width"], 13, "canvas: is not that of this model"),
-        (["backgrounds"], 0, "backgrounds: is not that of this model"),
+        (["sprites"], 4.0, "sprites: does not match this model: 4.0, but"),
+        (["canvas", "width"], 13, "canvas: does not match this model"),
+        (["backgrounds"], 0, "backgrounds: does not match this model"),
         (["layers"], [], "layers: must be a list of 3, not of 0"),
         (["layers"], None, "layers: must be a list of 3, not null"),
         (["layers", 1], 5, "layers[1]: must be a table of sprite, sprite_params, layer_params"),
@@ -187,11 +187,11 @@ def changed(table, path, value):
         (["background", "number"], 2, "background.number: must be one of 0 to 1, not 2"),
         (["background"], 1, "background: must be a table of number, params, not 1"),
         (["occlusion", 0, 1], 1.5, "occlusion[0][1]: must be a number from 0 to 1, not 1.5"),
-        (["occlusion", 1, 1], 0.5, "occlusion[1][1]: must be 0: no layer hides itself"),
+        (["occlusion", 1, 1], 0.5, "occlusion[1][1]: must be 0: a layer does not hide itself"),
         (
             ["occlusion", 0, 1],
             0.5,
-            "occlusion[1][0] and occlusion[0][1]: must add up to 1, for one hides the other",
+            "occlusion[1][0] and occlusion[0][1]: must add up to 1: one layer hides the other",
         ),
         (["occlusion", 2], [0, 0], "occlusion[2]: must be a list of 3, not of 2"),
     ],
@@ -236,19 +236,19 @@ def test_a_background_is_refused_by_a_model_without(table, scene):
     plain = made(backgrounds=0)
     table["backgrounds"] = 0
 
-    assert mistake(table, plain) == "background: must be null, for this model has none"
+    assert mistake(table, plain) == "background: must be null, because this model has none"
 
 
 def test_a_scene_of_another_model_is_refused(table):
-    assert "sprites: is not that of this model" in mistake(table, made(sprites=5))
+    assert "sprites: does not match this model" in mistake(table, made(sprites=5))
     assert "layers: must be a list of 2, not of 3" in mistake(table, made(layers=2))
-    assert "canvas: is not that of this model" in mistake(table, made(size=(12, 10)))
+    assert "canvas: does not match this model" in mistake(table, made(size=(12, 10)))
 
 
 def test_a_file_that_is_not_text_is_told(model, tmp_path):
     (tmp_path / "a.json").write_bytes(b"\xff\xfe\x00")
 
-    with pytest.raises(CelstackError, match=r"a\.json: is not JSON: it is not text"):
+    with pytest.raises(CelstackError, match=r"a\.json: is not JSON: not UTF-8 text"):
         read_scene(tmp_path / "a.json", model)
     with pytest.raises(CelstackError, match=r"cannot be read: No such file"):
         read_scene(tmp_path / "b.json", model)
@@ -279,7 +279,7 @@ def test_spoilt_scenes_are_refused_in_one_line_or_can_be_rendered(table, model):
     for _ in range(1500):
         text = json.dumps(spoil(copy.deepcopy(table), chance))
         try:
-            scene = from_json(text, model)
+            scene = scene_from_json(text, model)
         except CelstackError as error:
             refused += 1
             assert len(str(error).splitlines()) == 1
@@ -298,7 +298,7 @@ def test_spoilt_text_is_refused_in_one_line_or_can_be_rendered(table, model):
         odd = chance.choice(["", "[", "}", '"', "9", "-", "e", "\x00", ",", "null", "NaN"])
         spoilt = text[:cut] + odd + text[cut + chance.randrange(3) :]
         try:
-            scene = from_json(spoilt, model)
+            scene = scene_from_json(spoilt, model)
         except CelstackError as error:
             assert len(str(error).splitlines()) == 1
         else:

@@ -23,7 +23,7 @@ def test_the_page_is_written_into_the_run_and_nothing_else(command, copied_run):
 
     page = copied_run / "report.html"
     assert answer.code == 0, answer.complaint
-    assert answer.said == f"open {page} in a browser\n"
+    assert answer.said == f"Report: {page} (open it in a browser)\n"
     assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     after = {path for path in copied_run.rglob("*") if path.is_file()}
     assert after - before.keys() == {page}
@@ -90,8 +90,8 @@ def two_runs(fake_run):
 def compare(command, folders, out):
     answer = command("celstack", "compare", *map(str, folders), "--out", str(out))
     assert answer.code == 0, answer.complaint
-    count = f"{len(folders)} runs side by side" if len(folders) > 1 else "1 run"
-    assert answer.said == f"open {out} in a browser: {count}\n"
+    count = f"{len(folders)} runs" if len(folders) > 1 else "1 run"
+    assert answer.said == f"Comparison of {count}: {out} (open it in a browser)\n"
     return out.read_text(encoding="utf-8")
 
 
@@ -172,4 +172,4 @@ def test_summaries_that_lie_beside_runs_are_passed_over(command, two_runs, tmp_p
         "celstack", "compare", str(two_runs[0]), str(summary), "--out", str(tmp_path / "a.html")
     )
 
-    assert answer.said.endswith("in a browser: 1 run\n")
+    assert answer.said.startswith("Comparison of 1 run: ")

@@ -61,8 +61,8 @@ def test_a_full_disk_is_named_and_the_last_checkpoint_kept(start, assert_goes_on
     folder = stopped.folder
     assert stopped.answer.code == 1
     assert stopped.answer.complaint == (
-        f"celstack: the run in {folder} failed: File too large; what was learned is kept, "
-        f"and this goes on: run-recipe --resume {folder} --device cpu\n"
+        f"celstack: the run in {folder} failed: File too large; progress saved. "
+        f"Resume with: run-recipe --resume {folder} --device cpu\n"
     )
     assert saved(folder)["step"] == 4
     assert not list(folder.glob("*.tmp"))
@@ -81,7 +81,7 @@ def test_a_checkpoint_that_does_not_fit_leaves_the_last_one(start, assert_goes_o
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
     assert stopped.answer.code == 1
-    assert "File too large; what was learned is kept" in stopped.answer.complaint
+    assert "File too large; progress saved. Resume with: " in stopped.answer.complaint
     assert saved(stopped.folder)["step"] == 4
     assert not list(stopped.folder.glob("*.tmp"))
     assert_goes_on(stopped.folder)
@@ -135,7 +135,7 @@ def test_a_folder_that_is_closed_during_a_run_keeps_the_last_checkpoint(
         assert stopped.answer.code == 1
         assert stopped.answer.complaint == (
             f"celstack: the run in {folder} failed: {folder}/checkpoint.pt.tmp: Permission "
-            "denied; what was learned is kept, and this goes on: run-recipe --resume "
+            "denied; progress saved. Resume with: run-recipe --resume "
             f"{folder} --device cpu\n"
         )
         assert saved(folder)["step"] == 4

@@ -111,7 +111,7 @@ def test_seed_and_seeds_together_are_refused(seeds, other):
 
     assert ran.answer.code == 2
     assert ran.answer.complaint == (
-        "celstack: --seeds: says already which seeds to run; leave --seed out\n"
+        "celstack: --seeds: sets the seeds already; remove --seed and --set seed\n"
     )
     assert not ran.folders
 
@@ -170,8 +170,8 @@ def test_ctrl_c_keeps_and_sums_up_what_is_finished(seeds, fail):
 
     assert ran.answer.code == 130
     assert ran.answer.complaint == (
-        "celstack: interrupted; other seeds have not begun (--seed 2); nothing was learned "
-        f"yet, and this starts again: run-recipe --resume {ran.folders[1]}\n"
+        "celstack: Interrupted; remaining seeds not started (--seed 2); no checkpoint yet. "
+        f"Start again with: run-recipe --resume {ran.folders[1]}\n"
     )
     assert [run["seed"] for run in json.loads(ran.files[0].read_text())["runs"]] == [0]
     assert "| my | 1 |" in ran.answer.said

@@ -116,7 +116,7 @@ def test_out_of_memory_keeps_the_checkpoint_before_the_step(start, tmp_path):
     assert line.startswith(f"celstack: the run in {folder} failed: out of memory (")
     assert "training.batch_size is 32" in line
     assert line.endswith(
-        f"what was learned is kept, and this goes on: run-recipe --resume {folder} --device cpu"
+        f"progress saved. Resume with: run-recipe --resume {folder} --device cpu"
     )
     # The fifth step was whole, and is the last that counts.
     assert torch.load(folder / "checkpoint.pt", weights_only=True)["step"] == 4
@@ -128,7 +128,7 @@ def test_a_run_whose_folder_disappears_says_so_and_leaves_nothing(start, tmp_pat
 
     assert answer.code == 1
     (line,) = answer.complaint.splitlines()
-    assert "No such file or directory; the folder is gone, and what was learned with it" in line
+    assert "No such file or directory; the run folder is gone, with all progress" in line
     assert list((tmp_path / "runs" / "my").iterdir()) == []
 
 
@@ -183,8 +183,8 @@ def disturb(folder_recipe, tmp_path):
         assert said == ""
         assert torch.load(folder / "checkpoint.pt", weights_only=True)["step"] >= 1
         assert not list(folder.glob("*.tmp"))
-        goes_on = f"this goes on: run-recipe --resume {folder} --device cpu\n"
-        assert complaint.endswith(f"what was learned is kept, and {goes_on}")
+        resume = f"run-recipe --resume {folder} --device cpu\n"
+        assert complaint.endswith(f"progress saved. Resume with: {resume}")
         assert len(complaint.splitlines()) == 1
         return process.returncode, complaint
 
@@ -205,7 +205,7 @@ def test_sigterm_saves_and_stops_with_a_code_of_its_own(disturb):
     code, complaint = disturb(lambda process: os.kill(process, signal.SIGTERM))
 
     assert code == 143
-    assert complaint.startswith("celstack: stopped by SIGTERM; ")
+    assert complaint.startswith("celstack: Stopped by SIGTERM; ")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGTERM can be sent there")

@@ -6,6 +6,7 @@ import pytest
 import torch
 from PIL import Image
 
+from celstack.cli.output import printed_warnings
 from celstack.errors import RunFailedError
 from celstack.evaluation.visualize import draw_examples
 from celstack.hookspecs import hookimpl
@@ -464,7 +465,8 @@ def test_an_observer_that_fails_does_not_stop_the_run(capsys):
         raise ValueError("no")
 
     other = Diary()
-    run(make(observers=[Diary(fail), other]))
+    with printed_warnings():
+        run(make(observers=[Diary(fail), other]))
 
     assert other.heard[-1] == "finished"
     assert capsys.readouterr().err.count("observer Diary failed") == 1

@@ -10,6 +10,7 @@ import attrs
 import pytest
 import torch
 
+from celstack.cli.output import printed_warnings
 from celstack.errors import CelstackError
 from celstack.hookspecs import hookimpl
 from celstack.interfaces.observer import Observer
@@ -275,7 +276,8 @@ def test_a_checkpoint_made_with_another_torch_is_used_with_a_warning(tmp_path, c
     folder = stopped(tmp_path, 6)
     torch.save({**saved(folder), "torch": "1.0"}, folder / "checkpoint.pt")
 
-    run(make(), folder, resume=True)
+    with printed_warnings():
+        run(make(), folder, resume=True)
 
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("celstack: warning: ")

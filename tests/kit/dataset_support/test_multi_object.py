@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 from tfrecords import framed, scene, write_records
 
-from celstack.data.loader import shuffled
+from celstack.data.loader import shuffled_batches
 from celstack.errors import CelstackError
 from celstack_kit.datasets.multi_dsprites import MultiDsprites
 
@@ -215,13 +215,13 @@ def test_an_image_of_another_size_is_named(home):
 @pytest.mark.parametrize("workers", [0, 2])
 def test_workers_change_nothing(workers):
     dataset = MultiDsprites(count=40, test_count=1, seed=5)
-    batches = shuffled(dataset, "train", batch_size=16, seed=1, workers=workers)
+    batches = shuffled_batches(dataset, "train", batch_size=16, seed=1, workers=workers)
 
     first = next(batches)
     batches.close()
 
     alone = MultiDsprites(count=40, test_count=1, seed=5)
-    assert torch.equal(next(shuffled(alone, "train", 16, seed=1)).images, first.images)
+    assert torch.equal(next(shuffled_batches(alone, "train", 16, seed=1)).images, first.images)
 
 
 def test_a_dataset_that_is_in_use_can_be_pickled_without_its_images():

@@ -3,9 +3,8 @@ import re
 
 import pytest
 import torch
-from rich.console import Console
 
-from celstack.model.objective import Loss
+from celstack import Loss, StatusConsole
 from celstack.recipe.assembly import Stage
 from celstack.recipe.schedule import schedule
 from celstack.runs.findings import Finding
@@ -33,8 +32,8 @@ def terminal(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(
         progress,
-        "Console",
-        lambda **_: Console(file=screen, force_terminal=True, width=100, height=30),
+        "StatusConsole",
+        lambda **_: StatusConsole(file=screen, force_terminal=True, width=100, height=30),
     )
     return screen
 

@@ -1,4 +1,4 @@
-"""`celstack check`: find the mistakes of a recipe without running it."""
+"""`celstack check`: validate a recipe without running it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from celstack.cli.commands.run import add_overrides
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
-    parser.add_argument("recipe", help="a path, or the name of a bundled recipe")
+    """Declare the command's arguments."""
+    parser.add_argument("recipe", help="path of a recipe, or name of a bundled one")
     add_overrides(parser)
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Resolve and assemble, and say that all is well."""
+    """Resolve and assemble the recipe, which raises on mistakes."""
     from celstack.recipe.load import read_recipe
     from celstack.recipe.resolve import resolve
     from celstack.registry.catalog import Catalog
@@ -23,8 +23,8 @@ def main(arguments: argparse.Namespace) -> None:
     catalog = Catalog()
     resolved = resolve(recipe, catalog)
 
-    from celstack.cli.output import say
+    from celstack.cli.output import print_line
     from celstack.recipe.build import assemble
 
     assemble(resolved, catalog)
-    say(f"{arguments.recipe}: no mistakes found")
+    print_line(f"{arguments.recipe}: no mistakes found")

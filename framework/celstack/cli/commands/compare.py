@@ -1,41 +1,33 @@
-"""`celstack compare`: set several runs side by side in one page."""
+"""`celstack compare`: compare several runs in one HTML page."""
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="the folder of a finished run")
+    """Declare the command's arguments."""
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="folder of a finished run")
     parser.add_argument(
-        "--out", metavar="FILE", default="compare.html", help="the page (compare.html)"
+        "--out",
+        metavar="FILE",
+        default="compare.html",
+        help="the page to write (default: compare.html)",
     )
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Read the runs and write the page."""
-    from celstack.errors import CelstackError
+    from celstack.cli.run_folders import distinct_folders, write_output
     from celstack.runs.finished import read_finished
-    from celstack.runs.seeds import ENDINGS
 
-    folders = {Path(run).resolve(): Path(run) for run in arguments.runs}
-    # What sums several seeds up lies beside their runs, where runs/smoke/* names it, too.
-    folders = {key: run for key, run in folders.items() if not run.name.endswith(ENDINGS)}
-    if not folders:
-        raise CelstackError("there is no run among what was named")
-    for folder in folders.values():
+    folders = distinct_folders(arguments.runs)
+    for folder in folders:
         read_finished(folder)
 
-    from celstack.cli.output import say
-    from celstack.files import write_atomic
+    from celstack.cli.output import print_line
     from celstack.report.compare_page import make_comparison
 
-    page = make_comparison(list(folders.values()))
-    try:
-        write_atomic(Path(arguments.out), page)
-    except OSError as error:
-        raise CelstackError(f"--out {arguments.out}: {error.strerror}") from error
-    count = "1 run" if len(folders) == 1 else f"{len(folders)} runs side by side"
-    say(f"open {arguments.out} in a browser: {count}")
+    write_output(arguments.out, make_comparison(folders))
+    count = "1 run" if len(folders) == 1 else f"{len(folders)} runs"
+    print_line(f"Comparison of {count}: {arguments.out} (open it in a browser)")

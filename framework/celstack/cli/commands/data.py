@@ -1,4 +1,4 @@
-"""`celstack data`: list what datasets have, need and can make, and fetch published files."""
+"""`celstack data`: list the files of datasets, and download published ones."""
 
 from __future__ import annotations
 
@@ -16,58 +16,68 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
+    """Declare the command's arguments."""
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    summary = "say what is there, what can be fetched, and what is generated"
+    summary = "list which files are there, can be downloaded, or are not needed"
     verbs.add_parser("list", help=summary, description=summary.capitalize() + ".")
-    summary = "fetch the published files of a dataset"
+    summary = "download the published files of a dataset"
     get = verbs.add_parser("get", help=summary, description=summary.capitalize() + ".")
-    get.add_argument("name", help="as 'celstack data list' says it")
-    get.add_argument("--to", metavar="DIR", help="where to (CELSTACK_DATA, or else the cache)")
+    get.add_argument("name", help="a dataset of 'celstack data list'")
     get.add_argument(
-        "--file", action="append", default=[], metavar="NAME", help="only this; may be repeated"
+        "--to",
+        metavar="DIR",
+        help="download to this folder (default: CELSTACK_DATA, else the cache)",
     )
     get.add_argument(
-        "--extract", action="store_true", help="unpack archives, too; none needs to be"
+        "--file",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="only this file; may be repeated",
+    )
+    get.add_argument(
+        "--extract",
+        action="store_true",
+        help="also unpack archives (datasets read them packed)",
     )
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """List, or fetch."""
+    """List datasets, or download files."""
     if arguments.verb == "list":
-        list_all()
+        list_datasets()
     else:
-        get(arguments.name, arguments.to, arguments.file, arguments.extract)
+        get_files(arguments.name, arguments.to, arguments.file, arguments.extract)
 
 
-def list_all() -> None:
-    """Say of each dataset what it has; one that is broken costs only itself."""
-    from celstack.cli.output import say
+def list_datasets() -> None:
+    """Print the files of every dataset; a broken plugin is listed as broken."""
+    from celstack.cli.output import print_line
     from celstack.data.paths import describe_data_dirs
     from celstack.registry.catalog import Catalog
 
     catalog = Catalog()
-    looked = describe_data_dirs(None)
+    searched = describe_data_dirs(None)
     for plugin in catalog.plugins:
         if plugin.kind == "dataset":
-            say(f"{plugin.name} ({plugin.owner})")
-            for heading, text in _described(catalog, plugin):
-                say(f"  {heading:<10}{text}")
-    say(f"looked in {looked}")
+            print_line(f"{plugin.name} ({plugin.owner})")
+            for heading, text in _describe_plugin(catalog, plugin):
+                print_line(f"  {heading:<10}{text}")
+    print_line(f"searched in {searched}")
 
 
-def _described(catalog: Catalog, plugin: Plugin) -> list[tuple[str, str]]:
+def _describe_plugin(catalog: Catalog, plugin: Plugin) -> list[tuple[str, str]]:
     if plugin.refused:
         return [("refused", plugin.refused)]
     try:
-        return _lines(plugin.name, catalog.load("dataset", plugin.name))
+        return _describe_dataset(plugin.name, catalog.load("dataset", plugin.name))
     except CelstackError as error:
         return [("broken", str(error).removeprefix(f"broken plugin: {plugin.title}: "))]
-    except Exception as error:  # attributes of a stranger's class can be anything
+    except Exception as error:  # attributes of a third-party class can be anything
         return [("broken", describe_error(error))]
 
 
-def _lines(name: str, dataset: type[Dataset]) -> list[tuple[str, str]]:
+def _describe_dataset(name: str, dataset: type[Dataset]) -> list[tuple[str, str]]:
     from celstack.data.paths import find_file
 
     known = dict.fromkeys([*dataset.files, *(source.file for source in dataset.sources)])
@@ -75,13 +85,13 @@ def _lines(name: str, dataset: type[Dataset]) -> list[tuple[str, str]]:
     lines = [("there", _with_size(path)) for path in found]
     for source in dataset.sources:
         if find_file(None, [source.file]) is None:
-            text = f"{source.file}, {_size(source)}; licence: {source.licence}"
-            lines.append(("to fetch", f"{text}; celstack data get {name}"))
+            text = f"{source.file}, {_size(source)}; license: {source.licence}"
+            lines.append(("to get", f"{text}; celstack data get {name}"))
     if dataset.elsewhere and not found:
         lines.append(("missing", dataset.elsewhere))
     if dataset.generated:
-        lines.append(("generated", "makes its images itself and needs no files"))
-    return lines or [("-", f"names no files; see 'celstack show dataset {name}'")]
+        lines.append(("generated", "generates its images and needs no files"))
+    return lines or [("-", f"declares no files; see 'celstack show dataset {name}'")]
 
 
 def _with_size(path: Path) -> str:
@@ -96,51 +106,50 @@ def _size(source: Source) -> str:
     return "size unknown" if source.size is None else decimal(source.size)
 
 
-def get(name: str, to: str | None, files: list[str], unpack: bool) -> None:
-    """Say whose the files are and on what terms; then fetch what is not there yet."""
-    from celstack.cli.output import say
+def get_files(name: str, to: str | None, files: list[str], unpack: bool) -> None:
+    """Print source and license of a dataset's files, then download the missing ones."""
+    from celstack.cli.output import print_line
     from celstack.data.download.archives import is_archive
     from celstack.data.paths import data_dirs
     from celstack.progress import TransferProgress
     from celstack.registry.catalog import Catalog
 
-    sources = _chosen(name, Catalog().load("dataset", name), files)
+    sources = _choose_sources(name, Catalog().load("dataset", name), files)
     if unpack and not any(is_archive(source.file) for source in sources):
-        raise CelstackError(f"--extract: there is no archive among the files of {name}")
+        raise CelstackError(f"--extract: none of the files of {name} is an archive")
     terms = dict.fromkeys((s.homepage, s.licence, s.citation) for s in sources)
     for homepage, licence, citation in terms:
-        say(f"{name}: from {homepage}")
-        say(f"licence: {licence}")
+        print_line(f"{name}: from {homepage}")
+        print_line(f"license: {licence}")
         if citation:
-            say(f"please cite: {citation}")
+            print_line(f"please cite: {citation}")
     root = None if to is None else Path(to)
     folder = data_dirs(root)[0]
-    with TransferProgress(say) as progress:
+    with TransferProgress(print_line) as progress:
         for source in sources:
             path = _get_one(source, root, folder, progress)
             if unpack and is_archive(source.file):
                 _unpack(path, progress)
 
 
-def _chosen(name: str, dataset: type[Dataset], files: list[str]) -> list[Source]:
+def _choose_sources(name: str, dataset: type[Dataset], files: list[str]) -> list[Source]:
     known = {source.file: source for source in dataset.sources}
     if not known:
-        made = f"'{name}' makes its images itself" if dataset.generated else ""
+        made = f"'{name}' generates its images" if dataset.generated else ""
         text = dataset.elsewhere or made or f"see 'celstack show dataset {name}'"
-        raise CelstackError(f"'{name}' has no files that can be fetched; {text}")
+        raise CelstackError(f"'{name}' has no files to download; {text}")
     for file in files:
         if file not in known:
-            text = (
-                f"'{name}' has no file {format_value(file)} to fetch{did_you_mean(file, known)}"
-            )
-            raise CelstackError(f"--file: {text} (known: {', '.join(known)})")
+            text = f"'{name}' has no file {format_value(file)} to download"
+            hint = did_you_mean(file, known)
+            raise CelstackError(f"--file: {text}{hint} (known: {', '.join(known)})")
     return [known[file] for file in dict.fromkeys(files or known)]
 
 
 def _get_one(
     source: Source, root: Path | None, folder: Path, progress: TransferProgress
 ) -> Path:
-    from celstack.data.download.checksums import compare
+    from celstack.data.download.checksums import find_mismatch
     from celstack.data.download.fetch import fetch
     from celstack.data.paths import find_file
 
@@ -150,16 +159,18 @@ def _get_one(
         progress.finish(f"{source.file}: {_size(source)} from {source.url}")
         found = folder / source.file
         checked = fetch(source, found, report)
-        progress.finish(f"{source.file}: fetched to {found}; {checked}")
+        progress.finish(f"{source.file}: downloaded to {found}; {checked}")
         return found
     try:
-        wrong = compare(source, found, report) if found.is_file() else "it is not a file"
+        mismatch = (
+            find_mismatch(source, found, report) if found.is_file() else "it is not a file"
+        )
     except OSError as error:
         raise CelstackError(f"{found}: cannot be read: {error.strerror}") from error
-    if wrong:
-        text = f"is there, but {wrong}; move it away to fetch it again"
+    if mismatch:
+        text = f"exists, but {mismatch}; move it away to download it again"
         raise CelstackError(f"{found}: {text}, or name other files with --file")
-    how = "as published" if source.checksum or source.size else "no checksum is published"
+    how = "as published" if source.checksum or source.size else "no checksum published"
     progress.finish(f"{source.file}: already in {found}; {how}")
     return found
 

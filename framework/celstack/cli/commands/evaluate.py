@@ -1,4 +1,4 @@
-"""`celstack evaluate`: score a run again, from its folder alone."""
+"""`celstack evaluate`: evaluate a run again, from its folder."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ from celstack.cli.commands.run import add_overrides
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
-    parser.add_argument("run", metavar="RUN", help="the folder of a run")
-    parser.add_argument("--split", help="judge on this split (that of the recipe)")
+    """Declare the command's arguments."""
+    parser.add_argument("run", metavar="RUN", help="folder of a run")
+    parser.add_argument("--split", help="evaluate on this split (default: the recipe's)")
     parser.add_argument(
-        "--images", type=int, metavar="N", help="judge on so many images (as the recipe says)"
+        "--images",
+        type=int,
+        metavar="N",
+        help="evaluate on N images (default: the recipe's number)",
     )
-    parser.add_argument("--data", metavar="ROOT", help="look for the dataset here")
+    parser.add_argument("--data", metavar="ROOT", help="the dataset's folder on this machine")
     add_overrides(parser)
-    parser.add_argument("--device", default="auto", help="as for run-recipe (auto)")
+    parser.add_argument("--device", default="auto", help="as of run-recipe (default: auto)")
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Score, print, say what differs from the end of the run, and keep the result."""
+    """Evaluate, print scores and differences from metrics.json, and write a result file."""
     from celstack.errors import CelstackError
     from celstack.runs.finished import check_run
 
@@ -32,9 +35,9 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.images is not None and arguments.images < 1:
         raise CelstackError(f"--images {arguments.images}: must be at least 1")
 
-    from celstack.cli.output import say
-    from celstack.counting import counting
+    from celstack.cli.output import print_line
     from celstack.evaluation.score_metadata import image_scores, percentages
+    from celstack.progress import WorkProgress
     from celstack.recipe.assembly import Evaluation
     from celstack.runs.directory import RunDirectory
     from celstack.runs.open import open_run
@@ -47,7 +50,7 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.split not in (None, *splits):
         known = ", ".join(splits)
         raise CelstackError(
-            f"--split {arguments.split}: {assembly.dataset.name} has only the splits {known}"
+            f"--split {arguments.split}: {assembly.dataset.name} has the splits {known}"
         )
     evaluation = Evaluation(
         split=arguments.split or assembly.evaluation.split,
@@ -56,11 +59,17 @@ def main(arguments: argparse.Namespace) -> None:
     )
     decomposer = opened.decomposer.to(find_device(arguments.device))
     count = min(evaluation.images, assembly.dataset.count(evaluation.split))
-    say(f"{folder} after step {opened.step}, on {count} images of the split {evaluation.split}")
-    with counting("scoring", "scored", count) as watch:
-        scores = score(decomposer, assembly.dataset, assembly.metrics, evaluation, watch)
-    as_it_was = evaluation == assembly.evaluation and not arguments.set and not arguments.data
-    tell(scores, stored(folder) if as_it_was else {})
+    print_line(
+        f"{folder} after step {opened.step}, on {count} images of the split {evaluation.split}"
+    )
+    with WorkProgress("evaluating images", count) as progress:
+        scores = score(
+            decomposer, assembly.dataset, assembly.metrics, evaluation, progress.advance
+        )
+    same_settings = (
+        evaluation == assembly.evaluation and not arguments.set and not arguments.data
+    )
+    print_scores(scores, read_stored_metrics(folder) if same_settings else {})
     settings = {
         "step": opened.step,
         "split": evaluation.split,
@@ -77,40 +86,44 @@ def main(arguments: argparse.Namespace) -> None:
         path = RunDirectory(folder).save_evaluation(settings, results)
     except OSError as error:
         raise CelstackError(f"{folder}: cannot write there: {error.strerror}") from error
-    say(f"written to {path}" + (", with the score of each image" if results["scores"] else ""))
+    print_line(
+        f"Written to {path}" + (", with the score of each image" if results["scores"] else "")
+    )
 
 
-def stored(folder: Path) -> Mapping[str, float]:
-    """Return the metrics of the end of the run; none if it has not come to its end."""
-    from celstack.cli.output import say
+def read_stored_metrics(folder: Path) -> Mapping[str, float]:
+    """Return the metrics in metrics.json; none if the run is not finished."""
+    from celstack.cli.output import print_line
     from celstack.runs.finished import read_finished
 
     if (folder / "metrics.json").is_file():
         return read_finished(folder).metrics
-    say("the run is not finished: this is its last checkpoint")
+    print_line("the run is not finished: these are scores of its last checkpoint")
     return {}
 
 
-def tell(scores: Mapping[str, float], stored: Mapping[str, float]) -> None:
-    """Print scores as they are stored, and where they are not what they were."""
-    from celstack.cli.output import say
+def print_scores(scores: Mapping[str, float], stored: Mapping[str, float]) -> None:
+    """Print scores, and where they differ from stored ones."""
+    from celstack.cli.output import print_line
 
     for name, number in scores.items():
-        said = f"{name:>14}  {number:.4f}"
-        if name in stored and not alike(number, stored[name]):
-            said += f"  differs from metrics.json, which has {stored[name]:.4f}"
-        say(said)
+        line = f"{name:>14}  {number:.4f}"
+        if name in stored and not scores_equal(number, stored[name]):
+            line += f"  differs from metrics.json: {stored[name]:.4f}"
+        print_line(line)
     for name in stored.keys() - scores.keys():
-        say(f"{name:>14}  -  is in metrics.json with {stored[name]:.4f}, but not measured now")
-    same = [name for name in scores if name in stored and alike(scores[name], stored[name])]
+        print_line(f"{name:>14}  -  not measured now; metrics.json: {stored[name]:.4f}")
+    same = [
+        name for name in scores if name in stored and scores_equal(scores[name], stored[name])
+    ]
     if same and len(same) == len(stored):
-        say("the same as in metrics.json")
+        print_line("same as in metrics.json")
     if not scores:
-        say("no metric could be measured: the images lack the ground truth that they need")
+        print_line("no metrics: the images lack the ground truth that they need")
 
 
-def alike(left: float, right: float) -> bool:
-    """Tell whether two scores are the same but for rounding, which devices do differently."""
+def scores_equal(left: float, right: float) -> bool:
+    """Return whether two scores are equal up to rounding, which differs between devices."""
     if math.isnan(left) or math.isnan(right):
         return math.isnan(left) and math.isnan(right)
     return math.isclose(left, right, rel_tol=1e-4, abs_tol=1e-6)

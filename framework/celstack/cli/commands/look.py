@@ -1,4 +1,4 @@
-"""`celstack look`: draw the images that a recipe would learn from."""
+"""`celstack look`: draw the training images of a recipe."""
 
 from __future__ import annotations
 
@@ -15,16 +15,22 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
-    parser.add_argument("recipe", help="a path, or the name of a bundled recipe")
+    """Declare the command's arguments."""
+    parser.add_argument("recipe", help="path of a recipe, or name of a bundled one")
     add_overrides(parser)
-    parser.add_argument("--split", metavar="NAME", default="train", help="which images (train)")
-    parser.add_argument("--images", type=int, metavar="N", default=24, help="how many (24)")
-    parser.add_argument("--out", metavar="FILE", help="the picture (the dataset's name, .png)")
+    parser.add_argument(
+        "--split", metavar="NAME", default="train", help="split to draw from (default: train)"
+    )
+    parser.add_argument(
+        "--images", type=int, metavar="N", default=24, help="number of images (default: 24)"
+    )
+    parser.add_argument(
+        "--out", metavar="FILE", help="image file to write (default: DATASET.png)"
+    )
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Read some images of the recipe's dataset, and draw them with their ground truth."""
+    """Draw some images of the recipe's dataset, with their ground truth."""
     from celstack.recipe.load import read_recipe
     from celstack.recipe.resolve import resolve
     from celstack.registry.catalog import Catalog
@@ -34,7 +40,7 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.images < 1:
         raise CelstackError(f"--images {arguments.images}: must be at least 1")
 
-    from celstack.cli.output import say
+    from celstack.cli.output import print_line
     from celstack.evaluation.visualize import draw_batch
     from celstack.recipe.build import assemble
 
@@ -42,23 +48,27 @@ def main(arguments: argparse.Namespace) -> None:
     _check_split(dataset, arguments.split)
     total = dataset.count(arguments.split)
     count = min(total, arguments.images)
-    # Spread over all of them, because files often come class by class.
+    # Spread over the whole split, because datasets are often ordered by class.
     batch = dataset.read(arguments.split, [n * total // count for n in range(count)])
     path = Path(arguments.out or f"{dataset.name}.png")
     picture = draw_batch(batch)
     try:
         picture.save(path)
     except ValueError:
-        raise CelstackError(f"--out {path}: its name must end with .png or the like") from None
+        raise CelstackError(
+            f"--out {path}: not the name of an image file, such as x.png"
+        ) from None
     except OSError as error:
         raise CelstackError(f"--out {path}: cannot be written: {error.strerror}") from error
     known = [name for name in ("instances", "classes") if getattr(batch, name) is not None]
     truth = f", with their {' and '.join(known)}" if known else ""
-    say(f"{path}: {len(batch)} of {total} images of {arguments.split}{truth}")
+    print_line(f"{path}: {len(batch)} of {total} images of {arguments.split}{truth}")
 
 
 def _check_split(dataset: Dataset, split: str) -> None:
     if split not in dataset.splits:
         known = ", ".join(dataset.splits)
         hint = did_you_mean(split, dataset.splits)
-        raise CelstackError(f"--split: {dataset.name} has no {split}{hint} (known: {known})")
+        raise CelstackError(
+            f"--split: {dataset.name} has no split {split}{hint} (known: {known})"
+        )

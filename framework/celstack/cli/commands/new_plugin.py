@@ -1,4 +1,4 @@
-"""`celstack new-plugin`: write a new plugin package to start from."""
+"""`celstack new-plugin`: create a plugin package to start from."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from celstack.registry.kinds import KINDS
 from celstack.text import did_you_mean
 
 TEMPLATES = Path(__file__).parents[1] / "scaffold"
-NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
-LONGEST = 60
+NAME_PATTERN = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
+MAX_NAME_CHARACTERS = 60
 # Where a recipe names a part of each kind.
 USAGE = {
     "dataset": '[dataset]\nuse = "{}"',
@@ -29,85 +29,91 @@ USAGE = {
     "metric": 'metrics = ["{}"]',
     "observer": 'observers = ["{}"]',
 }
-# Class names that would hide what the templates use.
-SPOKEN_FOR = {
+# Class names that would shadow names that the templates import.
+RESERVED_CLASS_NAMES = {
     *celstack.__all__,
-    *("Annotated", "Float", "Ge", "Int", "Loss", "Mapping", "Path", "Sequence", "Tensor"),
+    *("Annotated", "Float", "Ge", "Int", "Mapping", "Path", "Sequence", "Tensor"),
     *("False", "None", "True"),
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
-    parser.add_argument("name", help="what recipes will call the plugin, as in soft_shadow")
+    """Declare the command's arguments."""
+    parser.add_argument("name", help="the plugin's name in recipes, such as soft_shadow")
     parser.add_argument("--kind", required=True, help=f"one of {', '.join(KINDS)}")
     parser.add_argument(
-        "--into", default=".", metavar="DIR", help="where to put its folder (here)"
+        "--into",
+        default=".",
+        metavar="DIR",
+        help="create its folder in DIR (default: the current folder)",
     )
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Write the package and say what to do next."""
-    from celstack.cli.output import say
+    """Write the package and print the next steps."""
+    from celstack.cli.output import print_line
 
     kind, name = arguments.kind, arguments.name
     check_names(kind, name)
     folder = write_package(kind, name, Path(arguments.into))
     source = folder / "src" / f"{_module(name)}.py"
-    say(f"wrote {folder}: {KINDS[kind].title} that works; make it yours in {source}")
-    say("next:")
-    say(f'  pip install -e "{folder}[dev]"')
-    say(f"  celstack show {kind} {name}")
-    say(f'  pytest "{folder}"')
+    print_line(f"Created {folder}: {KINDS[kind].title} that works; edit {source}")
+    print_line("Next:")
+    print_line(f'  pip install -e "{folder}[dev]"')
+    print_line(f"  celstack show {kind} {name}")
+    print_line(f'  pytest "{folder}"')
 
 
 def check_names(kind: str, name: str) -> None:
-    """Refuse what could not be installed, imported or found."""
+    """Raise if a plugin of this kind and name could not be installed, imported or found."""
     if kind not in KINDS:
         near = did_you_mean(kind, KINDS)
         raise CelstackError(
             f"--kind: no kind is called '{kind}'{near} (known: {', '.join(KINDS)})"
         )
-    if not NAME.fullmatch(name) or len(name) > LONGEST:
+    if not NAME_PATTERN.fullmatch(name) or len(name) > MAX_NAME_CHARACTERS:
         raise CelstackError(
-            f"{name!r} cannot name a plugin; use at most {LONGEST} small letters, digits and "
-            "single dashes or underscores, beginning with a letter, as in soft_shadow"
+            f"{name!r} is not a valid name; use at most {MAX_NAME_CHARACTERS} lower-case "
+            "letters, digits and single dashes or underscores, starting with a letter, "
+            "as in soft_shadow"
         )
-    if _class_name(name) in SPOKEN_FOR:
-        raise CelstackError(f"'{name}' would hide {_class_name(name)}, which plugins use")
+    if _class_name(name) in RESERVED_CLASS_NAMES:
+        raise CelstackError(
+            f"'{name}': the class name {_class_name(name)} is reserved; choose another"
+        )
     for plugin in Catalog().plugins:
         if plugin.kind == kind and plugin.name == name:
-            raise CelstackError(f"the {kind} '{name}' is there already, from {plugin.owner}")
+            raise CelstackError(f"the {kind} '{name}' exists already, in {plugin.owner}")
     if find_spec(_module(name)) is not None:
-        raise CelstackError(f"a module {_module(name)} is there already; choose another name")
+        raise CelstackError(f"a module {_module(name)} exists already; choose another name")
 
 
 def write_package(kind: str, name: str, into: Path) -> Path:
-    """Write all files, or none."""
+    """Write all files of the package or none; return its folder."""
     import shutil
 
     folder = into / name
     if folder.exists() or folder.is_symlink():
-        raise CelstackError(f"{folder}: is there already; nothing was changed")
+        raise CelstackError(f"{folder}: exists already; nothing was changed")
     if not into.is_dir():
-        raise CelstackError(f"--into {into}: there is no such folder")
-    # A folder of another name becomes the real one when it is complete.
-    draft = into / f".{name}-{os.getpid()}"
+        raise CelstackError(f"--into {into}: no such folder")
+    # Renamed to its final name when it is complete.
+    staging = into / f".{name}-{os.getpid()}"
     try:
-        draft.mkdir()
+        staging.mkdir()
         for path, text in package_files(kind, name).items():
-            (draft / path).parent.mkdir(parents=True, exist_ok=True)
-            (draft / path).write_text(text, encoding="utf-8")
-        draft.rename(folder)
+            (staging / path).parent.mkdir(parents=True, exist_ok=True)
+            (staging / path).write_text(text, encoding="utf-8")
+        staging.rename(folder)
     except OSError as error:
         raise CelstackError(f"{folder}: cannot write there: {error.strerror}") from error
     finally:
-        shutil.rmtree(draft, ignore_errors=True)
+        shutil.rmtree(staging, ignore_errors=True)
     return folder
 
 
 def package_files(kind: str, name: str) -> dict[str, str]:
-    """Return the files of a package, by their paths in it."""
+    """Return the contents of the package's files, by their paths."""
     module = _module(name)
     templates = {
         "pyproject.toml": "pyproject.toml",

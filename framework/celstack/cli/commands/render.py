@@ -1,4 +1,4 @@
-"""`celstack render`: make images of scene files."""
+"""`celstack render`: render scene files with the sprites of a run."""
 
 from __future__ import annotations
 
@@ -8,25 +8,27 @@ from pathlib import Path
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
-    parser.add_argument("run", metavar="RUN", help="the folder of a run")
+    """Declare the command's arguments."""
+    parser.add_argument("run", metavar="RUN", help="folder of a run")
     parser.add_argument("scenes", nargs="+", metavar="SCENE.json", help="scene files")
     parser.add_argument(
-        "--out", metavar="WHERE", help="a PNG file, or a folder for several (beside each scene)"
+        "--out",
+        metavar="WHERE",
+        help="a PNG file, or a folder for several (default: beside each scene)",
     )
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Check all scenes, then render them."""
+    """Read and validate all scenes, then render them."""
     from celstack.runs.finished import check_run
 
     folder = Path(arguments.run)
     check_run(folder)
-    pictures = targets([Path(scene) for scene in arguments.scenes], arguments.out)
+    pictures = choose_outputs([Path(scene) for scene in arguments.scenes], arguments.out)
 
     import torch
 
-    from celstack.cli.output import say
+    from celstack.cli.output import print_line
     from celstack.evaluation.visualize import to_picture
     from celstack.export.scene_json import read_scene
     from celstack.files import commit, staging_dir
@@ -35,26 +37,28 @@ def main(arguments: argparse.Namespace) -> None:
     decomposer = open_run(folder).decomposer
     scenes = {path: read_scene(path, decomposer) for path in pictures}
     for path, picture in pictures.items():
-        with staging_dir(picture.parent) as draft, torch.no_grad():
+        with staging_dir(picture.parent) as staging, torch.no_grad():
             image = decomposer.render(scenes[path]).image[0]
-            to_picture(image).save(draft / picture.name, "png")
-            commit(draft, picture.parent)
-        say(str(picture))
+            to_picture(image).save(staging / picture.name, "png")
+            commit(staging, picture.parent)
+        print_line(str(picture))
 
 
-def targets(scenes: Sequence[Path], out: str | None) -> dict[Path, Path]:
-    """Return where the picture of each scene goes."""
+def choose_outputs(scenes: Sequence[Path], out: str | None) -> dict[Path, Path]:
+    """Return the output file of each scene file."""
     from celstack.data.images import distinct_names
     from celstack.errors import CelstackError
 
     missing = next((path for path in scenes if not path.is_file()), None)
     if missing is not None:
-        raise CelstackError(f"{missing}: there is no such file")
+        raise CelstackError(f"{missing}: no such file")
     once = {path.resolve(): path for path in scenes}
     if out is None:
         same = {path: path.with_suffix(".png") for path in once.values()}
         if len(set(same.values())) < len(same):
-            raise CelstackError("two of the scenes have the same name but for the ending")
+            raise CelstackError(
+                "two of the scene files differ only in their extension; use --out"
+            )
         return same
     if len(once) == 1 and out.lower().endswith(".png"):
         return {path: Path(out) for path in once.values()}

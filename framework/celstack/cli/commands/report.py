@@ -1,4 +1,4 @@
-"""`celstack report`: write the page of a run again, from its folder alone."""
+"""`celstack report`: write the report page of a run again, from its folder."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from pathlib import Path
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
-    parser.add_argument("run", metavar="RUN", help="the folder of a run")
+    """Declare the command's arguments."""
+    parser.add_argument("run", metavar="RUN", help="folder of a run")
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Open the run, make its page, and say where it is."""
+    """Write report.html and print where it is."""
     from celstack.errors import CelstackError
     from celstack.runs.finished import check_run
 
     folder = Path(arguments.run)
     check_run(folder)
 
-    from celstack.cli.output import say
+    from celstack.cli.output import print_line
     from celstack.report.run_page import make_page
     from celstack.runs.directory import RunDirectory
     from celstack.runs.open import open_run
@@ -31,5 +31,5 @@ def main(arguments: argparse.Namespace) -> None:
     except OSError as error:
         raise CelstackError(f"{folder}: cannot write there: {error.strerror}") from error
     for sentence in page.missing:
-        say(sentence)
-    say(f"open {path} in a browser")
+        print_line(sentence)
+    print_line(f"Report: {path} (open it in a browser)")

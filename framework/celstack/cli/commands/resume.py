@@ -1,4 +1,4 @@
-"""`run-recipe --resume`: go on with a run that was stopped, bit for bit."""
+"""`run-recipe --resume`: resume a stopped run, with bit-identical results."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Go on with a run, or say that it is finished; refuse what would make it another."""
+    """Resume a run, unless it is finished; raise on options that would change it."""
     from celstack.errors import CelstackError
     from celstack.runs.finished import check_run
 
     given = {
-        "a recipe": arguments.recipe,
+        "the recipe": arguments.recipe,
         "--set": arguments.set,
         "--seed": arguments.seed,
         "--seeds": arguments.seeds,
@@ -21,31 +21,30 @@ def main(arguments: argparse.Namespace) -> None:
     others = [name for name, value in given.items() if value not in (None, [])]
     if others:
         raise CelstackError(
-            f"--resume: goes on with the run's own recipe, in its own folder; "
-            f"leave {', '.join(others)} out"
+            f"--resume: uses the recipe and the folder of the run; remove {', '.join(others)}"
         )
     folder = Path(arguments.resume)
     check_run(folder)
     if (folder / "metrics.json").is_file():
-        _say_finished(folder, arguments.quiet)
+        _print_finished(folder, arguments.quiet)
         return
 
-    from celstack.cli.run_one import go_on, spread, tell
+    from celstack.cli.run_one import launch_processes, print_summary, resume_run
     from celstack.recipe.load import read_recipe
     from celstack.recipe.resolve import resolve
     from celstack.registry.catalog import Catalog
 
     catalog = Catalog()
     recipe = read_recipe(str(folder / "resolved.toml"))
-    # Runs of 0.1.0 do not say, and go on as they began.
+    # Recipes of 0.1.0 lack this option; its behavior then was this value.
     recipe.table.setdefault("training", {}).setdefault("decay", "coupled")
     resolved = resolve(recipe, catalog)
-    spread(arguments)
+    launch_processes(arguments)
     device, quiet, timeout = arguments.device, arguments.quiet, arguments.timeout
-    tell(*go_on(resolved, catalog, folder, device, quiet, timeout), quiet)
+    print_summary(*resume_run(resolved, catalog, folder, device, quiet, timeout), quiet)
 
 
-def _say_finished(folder: Path, quiet: bool) -> None:
-    from celstack.cli.output import say
+def _print_finished(folder: Path, quiet: bool) -> None:
+    from celstack.cli.output import print_line
 
-    say(str(folder) if quiet else f"{folder}: is finished; nothing is left to do")
+    print_line(str(folder) if quiet else f"{folder}: already finished")

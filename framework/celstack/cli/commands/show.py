@@ -1,4 +1,4 @@
-"""`celstack show`: explain a plugin and its options, or a finding of the health check."""
+"""`celstack show`: document a plugin and its options, or a finding of the health check."""
 
 from __future__ import annotations
 
@@ -20,50 +20,54 @@ HEALTH = "health"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
+    """Declare the command's arguments."""
     parser.add_argument("kind", choices=[*KINDS, HEALTH])
     parser.add_argument(
         "name",
         nargs="?",
-        help="as 'celstack plugins' lists it; a kind of finding, or nothing, for health",
+        help="a plugin of 'celstack plugins'; for health, a finding (default: all)",
     )
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Print documentation and options."""
-    from celstack.cli.output import say
+    """Print the documentation and the options of a plugin."""
+    from celstack.cli.output import print_line
 
     if arguments.kind == HEALTH:
         _explain_findings(arguments.name)
         return
     if arguments.name is None:
         raise CelstackError(
-            f"name the {arguments.kind} to show; 'celstack plugins' lists all of them"
+            f"no name given; 'celstack plugins --kind {arguments.kind}' lists them"
         )
     catalog = Catalog()
     plugin = catalog.find(arguments.kind, arguments.name)
     signature = signature_of(catalog, arguments.kind, arguments.name)
-    say(f"{plugin.kind} {plugin.name} ({plugin.owner})")
-    say(f"\n{cleandoc(signature.doc) or 'It says nothing of itself.'}\n")
+    print_line(f"{plugin.kind} {plugin.name} ({plugin.owner})")
+    print_line(f"\n{cleandoc(signature.doc) or '(no documentation)'}\n")
     if not signature.options:
-        say("It takes no options.")
+        print_line("No options.")
         return
-    say("Options:")
+    print_line("Options:")
     for option in signature.options:
-        say(f"  {option.name}: {describe(option.annotation)} ({_default(option.default)})")
+        print_line(
+            f"  {option.name}: {describe(option.annotation)} ({_default(option.default)})"
+        )
 
 
 def _explain_findings(kind: str | None) -> None:
-    """Print what findings of the health check mean, and what to do about them."""
-    from celstack.cli.output import say
+    """Print the meaning of findings of the health check, and what to do about them."""
+    from celstack.cli.output import print_line
 
     kind = kind and kind.replace(" ", "-")
     if kind is not None and kind not in MEANINGS:
         known = ", ".join(MEANINGS)
         hint = did_you_mean(kind, MEANINGS)
-        raise CelstackError(f"no finding is called {format_value(kind)}{hint} (known: {known})")
+        raise CelstackError(f"unknown finding {format_value(kind)}{hint} (known: {known})")
     for name in [kind] if kind else MEANINGS:
-        say(f"{name}\n{fill(MEANINGS[name], initial_indent='  ', subsequent_indent='  ')}\n")
+        print_line(
+            f"{name}\n{fill(MEANINGS[name], initial_indent='  ', subsequent_indent='  ')}\n"
+        )
 
 
 def _default(default: Any) -> str:

@@ -1,4 +1,4 @@
-"""`celstack sprites`: write the sprites and backgrounds of a run as pictures."""
+"""`celstack sprites`: write the sprites and backgrounds of a run as image files."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
-    parser.add_argument("run", metavar="RUN", help="the folder of a run")
+    """Declare the command's arguments."""
+    parser.add_argument("run", metavar="RUN", help="folder of a run")
     parser.add_argument(
         "--out",
         metavar="DIR",
-        help="where they go (sprites-RECIPE-RUN, after the run's folder)",
+        help="folder for the images (default: sprites-RECIPE-RUN)",
     )
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Open the run and write its pictures, with one sheet of all of them."""
+    """Write an image file for each sprite and background, and a sheet of all of them."""
     from celstack.runs.finished import check_run
 
     folder = Path(arguments.run)
     check_run(folder)
 
-    from celstack.cli.output import say
+    from celstack.cli.output import print_line
+    from celstack.cli.run_folders import default_output
     from celstack.files import commit, staging_dir
     from celstack.runs.open import open_run
 
-    real = folder.resolve()
-    out = Path(arguments.out or f"sprites-{real.parent.name}-{real.name}")
-    pictures = draw(open_run(folder).decomposer)
-    with staging_dir(out) as draft:
+    out = Path(arguments.out or default_output("sprites", folder))
+    pictures = draw_sprites(open_run(folder).decomposer)
+    with staging_dir(out) as staging:
         for name, picture in pictures.items():
-            picture.save(draft / name)
-        commit(draft, out)
-    say(f"{len(pictures) - 1} pictures are in {out}; {out / 'sheet.png'} shows all of them")
+            picture.save(staging / name)
+        commit(staging, out)
+    print_line(f"{len(pictures) - 1} images written to {out}; all in one: {out / 'sheet.png'}")
 
 
-def draw(decomposer: Decomposer) -> dict[str, Image]:
-    """Draw every sprite and background, and a sheet, by the names of the files."""
+def draw_sprites(decomposer: Decomposer) -> dict[str, Image]:
+    """Draw every sprite and background, and a sheet of all; return them by file name."""
     import torch
 
     from celstack.evaluation.visualize import on_checkerboard
@@ -62,10 +62,10 @@ def draw(decomposer: Decomposer) -> dict[str, Image]:
                 pictures[f"{kind}-{number:02d}.png"] = to_rgba(image)
             shown = on_checkerboard(images).expand(-1, 3, -1, -1)
             sheets.append(contact_sheet(shown[:, None]))
-    return {**pictures, "sheet.png": _below_each_other(sheets)}
+    return {**pictures, "sheet.png": _stack_vertically(sheets)}
 
 
-def _below_each_other(sheets: list[Image]) -> Image:
+def _stack_vertically(sheets: list[Image]) -> Image:
     from PIL import Image
 
     size = max(sheet.width for sheet in sheets), sum(sheet.height for sheet in sheets)

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from celstack.cli.commands.run import OUT, add_overrides
+from celstack.cli.commands.run import DEFAULT_OUT, add_overrides
 
 if TYPE_CHECKING:
     from celstack.runs.sweep.results import Results
@@ -15,49 +15,47 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
-    parser.add_argument("recipe", help="a path, or the name of a bundled recipe")
+    """Declare the command's arguments."""
+    parser.add_argument("recipe", help="path of a recipe, or name of a bundled one")
     parser.add_argument(
         "--grid",
         action="append",
         default=[],
         metavar="PATH=VALUE,...",
-        help="what varies, as in --grid seed=0,1,2; may be repeated, for all combinations; "
-        "commas inside of [], {} and quotes part nothing",
+        help="values of an option, as in --grid seed=0,1,2; may be repeated, for all "
+        "combinations; commas inside [], {} and quotes do not separate values",
     )
     add_overrides(parser)
     parser.add_argument(
         "--jobs",
         type=int,
         metavar="N",
-        help="how many runs go on at a time, sharing the cores (1; on a cluster, all)",
+        help="number of parallel runs, which share the cores (default: 1; on a cluster, all)",
     )
     parser.add_argument(
-        "--out", metavar="DIR", help=f"the sweep's folder ({OUT}/sweep-RECIPE-PATH...)"
+        "--out",
+        metavar="DIR",
+        help=f"the sweep's folder (default: {DEFAULT_OUT}/sweep-RECIPE-PATH...)",
     )
-    parser.add_argument(
-        "--device", default="auto", help="auto, cpu, cuda, cuda:1, mps ... (auto: the best)"
-    )
+    parser.add_argument("--device", default="auto", help="as of run-recipe (default: auto)")
     parser.add_argument(
         "--launcher",
         choices=("slurm", "local"),
-        help="submit runs as jobs, by submitit (celstack[cluster]); local tries it out here",
+        help="submit runs as jobs with submitit (celstack[cluster]); local: on this machine",
     )
     parser.add_argument(
         "--launcher-set",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="what to ask a cluster for, in submitit's words, as in timeout_min=120 or "
+        help="a parameter of submitit's executor, as in timeout_min=120 or "
         "slurm_partition=gpu; may be repeated",
     )
-    parser.add_argument(
-        "--quiet", action="store_true", help="print nothing but the sweep's folder"
-    )
+    parser.add_argument("--quiet", action="store_true", help="print only the sweep's folder")
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Check everything, run what is left, sum up; a run that fails costs only itself."""
+    """Validate all runs, run those that are not finished, and write a summary."""
     from celstack.errors import CelstackError
     from celstack.registry.catalog import Catalog
     from celstack.runs.sweep.folders import default_folder, held
@@ -67,17 +65,17 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.jobs is not None and arguments.jobs < 1:
         raise CelstackError(f"--jobs {arguments.jobs}: must be at least 1")
     if arguments.launcher_set and not arguments.launcher:
-        raise CelstackError("--launcher-set: says nothing without --launcher")
+        raise CelstackError("--launcher-set: needs --launcher")
     settings = read_settings(arguments.launcher_set) if arguments.launcher else {}
     catalog = Catalog()
     plan = make_plan(arguments.recipe, arguments.set, arguments.grid, catalog)
 
-    from celstack.cli.output import say
+    from celstack.cli.output import print_line
     from celstack.runs.sweep.local import run_here
     from celstack.runs.sweep.run import check_here, check_parts, conduct
 
-    usual = default_folder(Path(OUT), plan.runs[0].resolved.name, plan.axes)
-    folder = Path(arguments.out) if arguments.out else usual
+    default = default_folder(Path(DEFAULT_OUT), plan.runs[0].resolved.name, plan.axes)
+    folder = Path(arguments.out) if arguments.out else default
     assemblies = check_parts(plan, catalog)
     device = arguments.device
     steps: list[int | None] = [None] * len(plan.runs)
@@ -87,47 +85,47 @@ def main(arguments: argparse.Namespace) -> None:
     else:
         steps = check_here(plan, assemblies, device)
         runner = partial(run_here, jobs=arguments.jobs or 1, device=device)
-    announce = (lambda _: None) if arguments.quiet else say
+    announce = (lambda _: None) if arguments.quiet else print_line
     with held(folder):
         results = conduct(plan, folder, runner, steps, arguments.quiet, announce)
         if results.runs:
-            _sum_up(results, folder, arguments.quiet)
+            _save_summary(results, folder, arguments.quiet)
     if arguments.quiet:
-        say(str(folder))
-    _tell_failures(results)
+        print_line(str(folder))
+    _raise_on_failures(results)
 
 
-def _sum_up(results: Results, folder: Path, quiet: bool) -> None:
-    """Print the table and save it, for people, for programs and as a page with plots."""
-    from celstack.cli.commands.table import show
-    from celstack.cli.output import complain, say
+def _save_summary(results: Results, folder: Path, quiet: bool) -> None:
+    """Print the table, and write it as Markdown, as JSON and as a page with plots."""
+    from celstack.cli.commands.table import print_tables
+    from celstack.cli.output import print_line, print_warning
     from celstack.files import to_json, write_atomic
     from celstack.report.sweep_page import make_sweep_page
     from celstack.runs.comparison import as_markdown
 
     table = [results.table()]
     if not quiet:
-        show(table)
+        print_tables(table)
     try:
         write_atomic(folder / "sweep.json", to_json(results.as_table()))
         write_atomic(folder / "sweep.md", as_markdown(table))
         write_atomic(folder / "sweep.html", make_sweep_page(results))
     except OSError as error:
-        complain(f"warning: the summary cannot be written: {error.strerror}", 1)
+        print_warning(f"the summary cannot be written: {error.strerror}")
         return
     if not quiet:
-        say(f"open {folder / 'sweep.html'} in a browser: plots, table, sprites")
+        print_line(f"Summary: {folder / 'sweep.html'} (open it in a browser)")
 
 
-def _tell_failures(results: Results) -> None:
-    from celstack.cli.output import complain
+def _raise_on_failures(results: Results) -> None:
+    from celstack.cli.output import print_error
     from celstack.errors import RunFailedError
     from celstack.runs.sweep.grid import spell
 
     for cell, reason in results.failures:
-        complain(f"{spell(cell)}: failed: {reason}", 1)
+        print_error(f"{spell(cell)}: failed: {reason}")
     if results.failures:
         count = len(results.failures) + len(results.runs)
         raise RunFailedError(
-            f"{len(results.failures)} of {count} runs failed; the same command tries them again"
+            f"{len(results.failures)} of {count} runs failed; the same command runs them again"
         )

@@ -1,11 +1,10 @@
-"""`celstack table`: set finished runs side by side with published figures."""
+"""`celstack table`: compare finished runs with published results in a table."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,45 +12,35 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="the folder of a finished run")
-    parser.add_argument("--each", action="store_true", help="show every seed, too")
-    parser.add_argument("--out", metavar="FILE", help="write Markdown to a file instead")
+    """Declare the command's arguments."""
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="folder of a finished run")
+    parser.add_argument("--each", action="store_true", help="add a row for every seed")
+    parser.add_argument("--out", metavar="FILE", help="write Markdown to this file instead")
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Read the runs and print a table: Markdown, unless a person is looking at a terminal."""
-    from celstack.cli.output import say
-    from celstack.errors import CelstackError
-    from celstack.files import write_atomic
+    """Read the runs and print or write their table."""
+    from celstack.cli.output import print_line
+    from celstack.cli.run_folders import distinct_folders, write_output
     from celstack.runs.comparison import as_markdown, compare
     from celstack.runs.finished import read_finished
-    from celstack.runs.seeds import ENDINGS
 
-    folders = {Path(run).resolve(): Path(run) for run in arguments.runs}
-    # What sums several seeds up lies beside their runs, where runs/smoke/* names it, too.
-    folders = {key: run for key, run in folders.items() if not run.name.endswith(ENDINGS)}
-    if not folders:
-        raise CelstackError("there is no run among what was named")
-    runs = [read_finished(folder) for folder in folders.values()]
+    runs = [read_finished(folder) for folder in distinct_folders(arguments.runs)]
     comparisons = compare(runs, arguments.each)
     if arguments.out is None:
-        show(comparisons)
+        print_tables(comparisons)
         return
-    try:
-        write_atomic(Path(arguments.out), as_markdown(comparisons))
-    except OSError as error:
-        raise CelstackError(f"--out {arguments.out}: {error.strerror}") from error
-    say(f"wrote {arguments.out}")
+    write_output(arguments.out, as_markdown(comparisons))
+    print_line(f"Table: {arguments.out}")
 
 
-def show(comparisons: Sequence[Comparison]) -> None:
-    """Print tables: drawn with lines on a terminal, else as Markdown."""
-    from celstack.cli.output import say
+def print_tables(comparisons: Sequence[Comparison]) -> None:
+    """Print tables: with ruled lines in a terminal, else as Markdown."""
+    from celstack.cli.output import print_line
     from celstack.runs.comparison import PUBLISHED, as_markdown
 
     if not sys.stdout.isatty():
-        say(as_markdown(comparisons).rstrip("\n"))
+        print_line(as_markdown(comparisons).rstrip("\n"))
         return
     from rich.console import Console
     from rich.table import Table

@@ -1,4 +1,4 @@
-"""Unpack an archive of a stranger's: nothing outside the folder, no links, no bombs."""
+"""Unpack an untrusted archive: no paths outside the folder, no links, no archive bombs."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from celstack.data.download.checksums import CHUNK, Report
+from celstack.data.download.checksums import CHUNK_BYTES, ReportProgress
 from celstack.errors import CelstackError
 from celstack.text import describe_error
 
-ENDINGS = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
-MOST_FILES = 2_000_000
-GROWTH = 200
-"""How many times its own size an archive may unpack to; images hardly shrink at all."""
-SLACK = 2**20
-"""Bytes that any archive may unpack to, however small it is."""
+ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+MAX_ARCHIVE_MEMBERS = 2_000_000
+MAX_EXPANSION_RATIO = 200
+"""How many times its own size an archive may unpack to; images hardly compress at all."""
+BASE_UNPACKED_BYTES = 2**20
+"""Added to the limit, so that small archives of well compressible files unpack."""
 
 
 class _Member(NamedTuple):
@@ -34,39 +34,39 @@ class _Member(NamedTuple):
 
 
 def is_archive(file: str) -> bool:
-    """Say whether a file of this name can be unpacked."""
-    return file.lower().endswith(ENDINGS)
+    """Return whether a file of this name can be unpacked."""
+    return file.lower().endswith(ARCHIVE_SUFFIXES)
 
 
-def extract(archive: Path, into: Path, report: Report) -> list[Path]:
-    """Unpack all of an archive into a folder, or nothing; return what is new in it."""
-    draft = into / f".{archive.name}-{os.getpid()}"
+def extract(archive: Path, into: Path, report: ReportProgress) -> list[Path]:
+    """Unpack all of an archive into a folder, or nothing; return the new files and folders."""
+    staging = into / f".{archive.name}-{os.getpid()}"
     try:
-        with _reading(archive), _opened(archive) as opened:
-            members = _checked(archive, opened)
+        with _report_damage(archive), _open_archive(archive) as opened:
+            members = _check_members(archive, opened)
             tops = sorted({member.path.parts[0] for member in members})
             for top in tops:
                 if os.path.lexists(into / top):
-                    text = "is there already; nothing was unpacked"
+                    text = "exists already; nothing was unpacked"
                     raise CelstackError(f"{into / top}: {text}")
             total = sum(member.size for member in members)
             if total > (free := shutil.disk_usage(into).free):
                 text = f"{archive} unpacks to {total} bytes, but only {free} are free"
-                raise CelstackError(f"{into}: not enough room: {text}")
-            _unpack(opened, members, draft, report)
+                raise CelstackError(f"{into}: not enough disk space: {text}")
+            _unpack(opened, members, staging, report)
         for top in tops:
-            (draft / top).rename(into / top)
+            (staging / top).rename(into / top)
     except OSError as error:
         text = f"{into}: cannot unpack {archive.name} there: {error.strerror}"
         raise CelstackError(text) from error
     finally:
-        shutil.rmtree(draft, ignore_errors=True)
+        shutil.rmtree(staging, ignore_errors=True)
     return [into / top for top in tops]
 
 
 @contextmanager
-def _reading(archive: Path) -> Iterator[None]:
-    """Tell damage as the archive's fault; what the system refuses is told elsewhere."""
+def _report_damage(archive: Path) -> Iterator[None]:
+    """Raise read errors as damage of the archive; errors of the system pass through."""
     try:
         yield
     except (CelstackError, MemoryError):
@@ -74,14 +74,14 @@ def _reading(archive: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno is not None:
             raise
-        # Readers of compressed streams call damage an OSError, too, but without a number.
+        # Decompressors raise OSError without an errno for damaged data.
         raise CelstackError(f"{archive}: damaged ({describe_error(error)})") from error
     except Exception as error:
         raise CelstackError(f"{archive}: damaged ({describe_error(error)})") from error
 
 
 @contextmanager
-def _opened(archive: Path) -> Iterator[zipfile.ZipFile | tarfile.TarFile]:
+def _open_archive(archive: Path) -> Iterator[zipfile.ZipFile | tarfile.TarFile]:
     if archive.name.lower().endswith(".zip"):
         with zipfile.ZipFile(archive) as packed:
             yield packed
@@ -90,24 +90,24 @@ def _opened(archive: Path) -> Iterator[zipfile.ZipFile | tarfile.TarFile]:
             yield tape
 
 
-def _checked(archive: Path, opened: zipfile.ZipFile | tarfile.TarFile) -> list[_Member]:
-    """List what is inside, unless any of it must not be unpacked."""
-    most = GROWTH * archive.stat().st_size + SLACK
+def _check_members(archive: Path, opened: zipfile.ZipFile | tarfile.TarFile) -> list[_Member]:
+    """Return the archive's members; raise if any of them must not be unpacked."""
+    max_bytes = MAX_EXPANSION_RATIO * archive.stat().st_size + BASE_UNPACKED_BYTES
     members: dict[str, _Member] = {}
     total = 0
     for raw in opened.infolist() if isinstance(opened, zipfile.ZipFile) else opened:
         member = _member(archive, raw)
         total += member.size
-        if total > most or len(members) > MOST_FILES:
-            text = f"more than {most} bytes or {MOST_FILES} files"
+        if total > max_bytes or len(members) > MAX_ARCHIVE_MEMBERS:
+            text = f"more than {max_bytes} bytes or {MAX_ARCHIVE_MEMBERS} files"
             raise CelstackError(f"{archive}: would unpack to {text}; nothing was unpacked")
-        # Some systems take two spellings of a name for the same file.
-        spelt = str(member.path).casefold()
-        if not member.path.parts or (member.folder and spelt in members):
+        # Some file systems ignore case.
+        key = str(member.path).casefold()
+        if not member.path.parts or (member.folder and key in members):
             continue
-        if spelt in members:
-            raise _refusal(archive, str(member.path), "is there twice")
-        members[spelt] = member
+        if key in members:
+            raise _refusal(archive, str(member.path), "occurs twice")
+        members[key] = member
     return list(members.values())
 
 
@@ -122,7 +122,7 @@ def _member(archive: Path, raw: zipfile.ZipInfo | tarfile.TarInfo) -> _Member:
         name, size, folder = raw.name, raw.size, raw.isdir()
         plain = raw.isreg() or folder
     if not plain:
-        raise _refusal(archive, name, "is a link or a device, not a file or a folder")
+        raise _refusal(archive, name, "is a link or a device, not a file or folder")
     path = PurePosixPath(name)
     odd = any(letter in name for letter in "\\:\0")
     if path.is_absolute() or ".." in path.parts or odd:
@@ -137,19 +137,19 @@ def _refusal(archive: Path, name: str, text: str) -> CelstackError:
 def _unpack(
     opened: zipfile.ZipFile | tarfile.TarFile,
     members: list[_Member],
-    draft: Path,
-    report: Report,
+    staging: Path,
+    report: ReportProgress,
 ) -> None:
-    draft.mkdir()
+    staging.mkdir()
     total, done = sum(member.size for member in members), 0
     for member in members:
-        path = draft / member.path
+        path = staging / member.path
         if member.folder:
             path.mkdir(parents=True, exist_ok=True)
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
         with _content(opened, member) as packed, path.open("xb") as file:
-            while chunk := packed.read(CHUNK):
+            while chunk := packed.read(CHUNK_BYTES):
                 file.write(chunk)
                 done += len(chunk)
                 report("unpacking", done, total)

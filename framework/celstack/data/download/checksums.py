@@ -1,4 +1,4 @@
-"""Compare a file with what its owners, or their server, say of it."""
+"""Compare a file with its published size and checksum, or with the server's."""
 
 from __future__ import annotations
 
@@ -13,50 +13,54 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from celstack.interfaces.dataset import Source
 
-CHUNK = 2**18
+CHUNK_BYTES = 2**18
 
-Report = Callable[[str, int, int | None], None]
-"""Hears what is being done, how many bytes of it are done, and of how many if known."""
+ReportProgress = Callable[[str, int, int | None], None]
+"""Called with the current action, the bytes done, and the total bytes, if known."""
 
 
-def compare(source: Source, path: Path, report: Report) -> str:
-    """Say what is wrong with a file that should be as published; nothing if nothing is."""
+def find_mismatch(source: Source, path: Path, report: ReportProgress) -> str:
+    """Compare a file with its published size and checksum.
+
+    Returns:
+        How it differs, in words; "" if it does not.
+    """
     size = path.stat().st_size
     if source.size is not None and size != source.size:
         return f"it has {size} bytes, not the published {source.size}"
     kind, _, published = source.checksum.partition(":")
-    if published and (found := digest(kind, path, report)) != published:
+    if published and (found := file_digest(kind, path, report)) != published:
         return f"its {kind} is {found}, not the published {published}"
     return ""
 
 
-def digest(kind: str, path: Path, report: Report) -> str:
+def file_digest(kind: str, path: Path, report: ReportProgress) -> str:
     """Return a file's checksum in hexadecimal."""
     summed = hashlib.new(kind, usedforsecurity=False)
     total, done = path.stat().st_size, 0
     with path.open("rb") as file:
-        while chunk := file.read(CHUNK):
+        while chunk := file.read(CHUNK_BYTES):
             summed.update(chunk)
             done += len(chunk)
             report("checking", done, total)
     return summed.hexdigest()
 
 
-def stated_md5(answer: HTTPResponse) -> str:
-    """Return the MD5 that some servers state of the whole file, in hexadecimal.
+def server_md5(response: HTTPResponse) -> str:
+    """Return the MD5 of the whole file that some servers send, in hexadecimal, or "".
 
-    An ETag is never taken for one: many look like an MD5, and not all of them are.
+    ETags are not used: many look like an MD5, but not all of them are one.
     """
-    headers = answer.headers
-    # Of a file that is unpacked on its way here, it is that of the packed one.
+    headers = response.headers
+    # If the server decompresses the file in transit, the MD5 is of the compressed one.
     if headers.get("x-goog-stored-content-encoding", "identity") != "identity":
         return ""
-    words = re.split(r"[,\s]+", ",".join(headers.get_all("x-goog-hash", [])))
-    stated = [word.removeprefix("md5=") for word in words if word.startswith("md5=")]
-    if answer.status == 200:  # else it may be that of a piece
-        stated += headers.get_all("Content-MD5", [])
+    entries = re.split(r"[,\s]+", ",".join(headers.get_all("x-goog-hash", [])))
+    sent = [entry.removeprefix("md5=") for entry in entries if entry.startswith("md5=")]
+    if response.status == 200:  # with 206 it may be of the range
+        sent += headers.get_all("Content-MD5", [])
     try:
-        raw = base64.b64decode(stated[0], validate=True) if stated else b""
+        raw = base64.b64decode(sent[0], validate=True) if sent else b""
     except ValueError:
         return ""
     return raw.hex() if len(raw) == 16 else ""

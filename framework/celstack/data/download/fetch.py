@@ -1,4 +1,8 @@
-"""Fetch a published file: resumed where it broke off, checked, and only then in its place."""
+"""Download a published file: resumable, checked, and moved to its place when complete.
+
+Pooch is not used, because it does not resume broken transfers and follows redirects from https
+to http.
+"""
 
 from __future__ import annotations
 
@@ -16,23 +20,34 @@ from typing import TYPE_CHECKING, NoReturn
 import attrs
 from filelock import FileLock, Timeout
 
-from celstack.data.download.checksums import CHUNK, Report, compare, digest, stated_md5
-from celstack.data.download.http import BrokenOffError, OutOfRangeError, open_url, read_some
+from celstack.data.download.checksums import (
+    CHUNK_BYTES,
+    ReportProgress,
+    file_digest,
+    find_mismatch,
+    server_md5,
+)
+from celstack.data.download.http import (
+    RangeNotSatisfiableError,
+    TransferError,
+    open_url,
+    read_chunk,
+)
 from celstack.errors import CelstackError, RunFailedError
 from celstack.text import describe_error
 
 if TYPE_CHECKING:
     from celstack.interfaces.dataset import Source
 
-TRIES = 4
-"""How often in a row a transfer may get no further."""
-PAUSE = 1.0
-"""Seconds before the second try; twice as many before each that follows."""
+MAX_STALLED_TRIES = 4
+"""Give up after this number of consecutive attempts that transfer nothing."""
+FIRST_RETRY_SECONDS = 1.0
+"""Delay before the second attempt; it doubles with each further one."""
 
 
 @attrs.frozen
-class Said:
-    """What a server says of a file: kept beside the part, to know the file again."""
+class RemoteFile:
+    """What a server states about a file: kept beside the partial file, to recognize it."""
 
     url: str
     etag: str
@@ -40,14 +55,23 @@ class Said:
     length: int | None
     md5: str
 
-    def same(self, other: Said) -> bool:
-        """Say whether both speak of the same bytes, as far as both say anything."""
-        named = [(self.etag, other.etag), (self.modified, other.modified)]
-        return self.length == other.length and all(a == b for a, b in named if a and b)
+    def matches(self, other: RemoteFile) -> bool:
+        """Return whether both describe the same content, as far as both state anything."""
+        validators = [(self.etag, other.etag), (self.modified, other.modified)]
+        return self.length == other.length and all(a == b for a, b in validators if a and b)
 
 
-def fetch(source: Source, target: Path, report: Report) -> str:
-    """Fetch a file to its place, and return in words how it was checked."""
+def fetch(source: Source, target: Path, report: ReportProgress) -> str:
+    """Download a file, resuming an earlier attempt if there is one.
+
+    Args:
+        source: The published file.
+        target: Where to put it; it appears there only when it is complete and checked.
+        report: Called with the progress.
+
+    Returns:
+        How the file was checked, in words.
+    """
     part = target.with_name(target.name + ".part")
     lock = FileLock(part.with_name(part.name + ".lock"), timeout=0)
     try:
@@ -55,175 +79,182 @@ def fetch(source: Source, target: Path, report: Report) -> str:
         lock.acquire()
         part.open("ab").close()
     except Timeout:
-        raise CelstackError(f"{target}: another command is fetching it") from None
+        raise CelstackError(f"{target}: another command is downloading it") from None
     except OSError as error:
         lock.release()
         text = f"{target.parent}: cannot write there: {error.strerror}"
         raise CelstackError(text) from error
     try:
-        with _writing(part):
-            _persist(source, part, report)
+        with _report_write_errors(part):
+            _transfer_with_retries(source, part, report)
             checked = _check(source, part, report)
             part.replace(target)
-            _notes(part).unlink(missing_ok=True)
+            _remote_path(part).unlink(missing_ok=True)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"interrupted; {_kept(part)}") from None
+        raise KeyboardInterrupt(f"Interrupted; {_describe_part(part)}") from None
     finally:
         with suppress(OSError):
             if not part.stat().st_size:
-                _forget(part)
-        # Before it is released: another command may have it right after.
+                _delete_part(part)
+        # Before the release, after which another command may acquire it.
         with suppress(OSError):
             Path(lock.lock_file).unlink()
         lock.release()
     return checked
 
 
-def _persist(source: Source, part: Path, report: Report) -> None:
-    """Transfer until all is there; give up when tries get no further."""
+def _transfer_with_retries(source: Source, part: Path, report: ReportProgress) -> None:
+    """Transfer until the file is complete; give up after too many stalled attempts."""
     furthest, tries = part.stat().st_size, 0
     while True:
         try:
             return _transfer(source, part, report)
-        except BrokenOffError as error:
+        except TransferError as error:
             reached = part.stat().st_size
             tries = 1 if reached > furthest else tries + 1
             furthest = max(furthest, reached)
-            if tries >= TRIES:
-                raise RunFailedError(f"{source.url}: {error}; {_kept(part)}") from error
-            report(f"{error}; trying again", reached, None)
-            time.sleep(PAUSE * 2 ** (tries - 1))
+            if tries >= MAX_STALLED_TRIES:
+                raise RunFailedError(
+                    f"{source.url}: {error}; {_describe_part(part)}"
+                ) from error
+            report(f"{error}; retrying", reached, None)
+            time.sleep(FIRST_RETRY_SECONDS * 2 ** (tries - 1))
 
 
-def _transfer(source: Source, part: Path, report: Report) -> None:
-    """Ask for what is missing, and write it."""
-    start, kept = part.stat().st_size, _recall(source, part)
-    # Without any of these, the rest of another file could not be told from that of this.
+def _transfer(source: Source, part: Path, report: ReportProgress) -> None:
+    """Request the missing bytes and write them."""
+    start, kept = part.stat().st_size, _read_remote(source, part)
+    # Without any of these, a changed file could not be distinguished from this one.
     known = kept and (kept.etag or kept.modified or source.checksum)
     if kept and known and start == kept.length:
         return
-    headers = _range(kept, start) if kept and known and start else {}
+    headers = _range_headers(kept, start) if kept and known and start else {}
     try:
-        answer = open_url(source.url, headers)
-    except OutOfRangeError:
-        _begin_again(part)
-    with answer:
-        said = _said(source.url, answer)
-        if answer.status == 206:
-            begins = answer.headers.get("Content-Range", "").startswith(f"bytes {start}-")
-            if not headers or not kept or not begins or not said.same(kept):
-                _begin_again(part)
+        response = open_url(source.url, headers)
+    except RangeNotSatisfiableError:
+        _restart(part)
+    with response:
+        remote = _describe_remote(source.url, response)
+        if response.status == 206:
+            begins = response.headers.get("Content-Range", "").startswith(f"bytes {start}-")
+            if not headers or not kept or not begins or not remote.matches(kept):
+                _restart(part)
         else:
-            # The whole file: it has changed, or the server knows no pieces.
+            # The whole file: it has changed, or the server does not support ranges.
             start = 0
             part.write_bytes(b"")
-            _notes(part).write_text(json.dumps(attrs.asdict(said)), encoding="utf-8")
-        _check_announced(source, said, part, start)
-        _write(answer, said.length or source.size, part, start, report)
+            _remote_path(part).write_text(json.dumps(attrs.asdict(remote)), encoding="utf-8")
+        _check_length(source, remote, part, start)
+        _write_chunks(response, remote.length or source.size, part, start, report)
     reached = part.stat().st_size
-    if said.length is not None and reached != said.length:
-        text = f"the transfer broke off after {reached} of {said.length} bytes"
-        raise BrokenOffError(text)
+    if remote.length is not None and reached != remote.length:
+        text = f"the transfer ended after {reached} of {remote.length} bytes"
+        raise TransferError(text)
 
 
-def _range(kept: Said, start: int) -> dict[str, str]:
-    """Ask for the rest, but of the same file only."""
+def _range_headers(kept: RemoteFile, start: int) -> dict[str, str]:
+    """Return headers that request the rest, on condition that the file is unchanged."""
     strong = "" if kept.etag.startswith("W/") else kept.etag
     condition = strong or kept.modified
     return {"Range": f"bytes={start}-"} | ({"If-Range": condition} if condition else {})
 
 
-def _begin_again(part: Path) -> NoReturn:
+def _restart(part: Path) -> NoReturn:
     part.write_bytes(b"")
-    raise BrokenOffError("the file on the server has changed")
+    raise TransferError("the file on the server has changed")
 
 
-def _said(url: str, answer: HTTPResponse) -> Said:
-    headers = answer.headers
+def _describe_remote(url: str, response: HTTPResponse) -> RemoteFile:
+    headers = response.headers
     ranged = re.fullmatch(r"bytes \d+-\d+/(\d+)", headers.get("Content-Range", ""))
     total = ranged[1] if ranged else headers.get("Content-Length", "")
     length = int(total) if total.isdecimal() else None
     etag, modified = headers.get("ETag", ""), headers.get("Last-Modified", "")
-    return Said(url, etag, modified, length, stated_md5(answer))
+    return RemoteFile(url, etag, modified, length, server_md5(response))
 
 
-def _check_announced(source: Source, said: Said, part: Path, start: int) -> None:
-    """Stop before anything is transferred that could not be kept."""
-    if said.length is None:
+def _check_length(source: Source, remote: RemoteFile, part: Path, start: int) -> None:
+    """Raise before the transfer if the size is wrong or the disk too small."""
+    if remote.length is None:
         return
-    if source.size not in (None, said.length):
-        _forget(part)
-        text = f"it has {said.length} bytes there, not the published {source.size}"
-        raise RunFailedError(f"{source.url}: {text}; nothing was fetched")
+    if source.size not in (None, remote.length):
+        _delete_part(part)
+        text = f"it has {remote.length} bytes there, not the published {source.size}"
+        raise RunFailedError(f"{source.url}: {text}; nothing was downloaded")
     free = shutil.disk_usage(part.parent).free
-    if said.length - start > free:
-        text = f"{said.length - start} bytes are to come, but only {free} are free"
-        raise CelstackError(f"{part.parent}: not enough room: {text}")
+    if remote.length - start > free:
+        text = f"{remote.length - start} bytes are missing, but only {free} are free"
+        raise CelstackError(f"{part.parent}: not enough disk space: {text}")
 
 
-def _write(
-    answer: HTTPResponse, most: int | None, part: Path, start: int, report: Report
+def _write_chunks(
+    response: HTTPResponse, total: int | None, part: Path, start: int, report: ReportProgress
 ) -> None:
     with part.open("r+b") as file:
         file.seek(start)
         done = start
-        while chunk := read_some(answer, CHUNK):
+        while chunk := read_chunk(response, CHUNK_BYTES):
             file.write(chunk)
             done += len(chunk)
-            report("", done, most)
-            if most is not None and done > most:
-                break  # It cannot be right, and it might never end.
+            report("", done, total)
+            if total is not None and done > total:
+                break  # Too long: it cannot be the file, and might never end.
         file.flush()
         os.fsync(file.fileno())
 
 
-def _check(source: Source, part: Path, report: Report) -> str:
-    """Compare what came with what was published, or else with what the server says."""
-    wrong = compare(source, part, report)
-    said = _recall(source, part)
-    stated = said.md5 if said and not source.checksum else ""
-    if not wrong and stated and (found := digest("md5", part, report)) != stated:
-        wrong = f"its md5 is {found}, not {stated} as the server says"
-    if wrong:
-        _forget(part)
-        raise RunFailedError(f"{source.url}: {wrong}; what was fetched is deleted")
+def _check(source: Source, part: Path, report: ReportProgress) -> str:
+    """Compare the file with the published checksum, or else with the server's."""
+    mismatch = find_mismatch(source, part, report)
+    remote = _read_remote(source, part)
+    md5 = remote.md5 if remote and not source.checksum else ""
+    if not mismatch and md5 and (found := file_digest("md5", part, report)) != md5:
+        mismatch = f"its md5 is {found}, not {md5} as the server states"
+    if mismatch:
+        _delete_part(part)
+        raise RunFailedError(f"{source.url}: {mismatch}; the download was deleted")
     if source.checksum:
         return f"its {source.checksum.partition(':')[0]} is as published"
-    unknown = "the server says" if said and said.length is not None else "it came, unchecked"
-    size = f"its size is as {'published' if source.size else unknown}"
-    md5 = ", its md5 as the server says" if stated else ""
-    return f"{size}{md5}; no checksum of it is published"
+    if source.size:
+        size = "its size is as published"
+    elif remote and remote.length is not None:
+        size = "its size is as the server states"
+    else:
+        size = "its size is unchecked"
+    md5_note = ", its md5 as the server states" if md5 else ""
+    return f"{size}{md5_note}; no checksum is published"
 
 
-def _recall(source: Source, part: Path) -> Said | None:
-    """Return what the server said of the part, if that can still be read."""
+def _read_remote(source: Source, part: Path) -> RemoteFile | None:
+    """Return what the server stated about the partial file, if that can still be read."""
     try:
-        said = Said(**json.loads(_notes(part).read_text(encoding="utf-8")))
+        remote = RemoteFile(**json.loads(_remote_path(part).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None
-    return said if said.url == source.url else None
+    return remote if remote.url == source.url else None
 
 
 @contextmanager
-def _writing(part: Path) -> Iterator[None]:
+def _report_write_errors(part: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        text = f"cannot go on: {error.strerror or describe_error(error)}; {_kept(part)}"
+        reason = error.strerror or describe_error(error)
+        text = f"cannot continue: {reason}; {_describe_part(part)}"
         raise RunFailedError(f"{part.parent}: {text}") from error
 
 
-def _kept(part: Path) -> str:
-    there = part.stat().st_size if part.exists() else 0
-    if not there:
-        return "nothing was fetched"
-    return f"{there} bytes are in {part}; the same command goes on from there"
+def _describe_part(part: Path) -> str:
+    size = part.stat().st_size if part.exists() else 0
+    if not size:
+        return "nothing was downloaded"
+    return f"{size} bytes saved in {part}; the same command resumes"
 
 
-def _forget(part: Path) -> None:
+def _delete_part(part: Path) -> None:
     part.unlink(missing_ok=True)
-    _notes(part).unlink(missing_ok=True)
+    _remote_path(part).unlink(missing_ok=True)
 
 
-def _notes(part: Path) -> Path:
+def _remote_path(part: Path) -> Path:
     return part.with_name(part.name + ".json")

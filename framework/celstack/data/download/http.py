@@ -1,4 +1,4 @@
-"""Open an address of the web: http and https alone, and never from the second to the first."""
+"""Open http and https addresses; redirects from https to http are refused."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 from celstack.errors import RunFailedError
 from celstack.text import describe_error
 
-TIMEOUT = 30.0
-"""Seconds of silence after which a server is given up."""
+TIMEOUT_SECONDS = 30.0
+"""How long a server may send nothing."""
 
 
-class BrokenOffError(Exception):
-    """A transfer that may go better when it is tried again."""
+class TransferError(Exception):
+    """A failed transfer that may succeed when it is retried."""
 
 
-class OutOfRangeError(Exception):
-    """A server that does not have the piece it was asked for."""
+class RangeNotSatisfiableError(Exception):
+    """The server does not have the requested range (HTTP 416)."""
 
 
-class _Redirects(HTTPRedirectHandler):
-    """Follow redirects, but to no place where less is promised."""
+class _SafeRedirects(HTTPRedirectHandler):
+    """Follow redirects, but only to http and https, and never from https to http."""
 
     def redirect_request(
         self,
@@ -44,47 +44,57 @@ class _Redirects(HTTPRedirectHandler):
 
 
 def open_url(url: str, headers: dict[str, str]) -> HTTPResponse:
-    """Ask for an address, and return an answer that has content."""
+    """Request an address and return the response.
+
+    Raises:
+        TransferError: The connection or the server failed; retrying may help.
+        RangeNotSatisfiableError: The server does not have the requested range.
+        RunFailedError: Retrying would not help.
+    """
     if urlsplit(url).scheme not in ("http", "https"):
-        raise RunFailedError(f"{url}: only http and https are fetched")
+        raise RunFailedError(f"{url}: only http and https are supported")
     headers = {"User-Agent": f"celstack/{version('celstack')}", **headers}
     try:
         request = Request(url, headers=headers)  # noqa: S310 - the scheme was checked
-        answer: HTTPResponse = build_opener(_Redirects).open(request, timeout=TIMEOUT)
+        response: HTTPResponse = build_opener(_SafeRedirects).open(
+            request, timeout=TIMEOUT_SECONDS
+        )
     except HTTPError as error:
         with error:
-            raise _judged(url, error) from None
+            raise _classify(url, error) from None
     except URLError as error:
         if isinstance(error.reason, ssl.SSLCertVerificationError):
-            text = f"its certificate is not trusted ({error.reason.verify_message})"
+            text = f"the certificate is not trusted ({error.reason.verify_message})"
             raise RunFailedError(f"{url}: {text}") from None
         reason = error.reason
         text = describe_error(reason) if isinstance(reason, BaseException) else str(reason)
-        raise BrokenOffError(f"no connection ({text})") from None
+        raise TransferError(f"no connection ({text})") from None
     except (OSError, HTTPException) as error:
-        raise BrokenOffError(f"no answer ({describe_error(error)})") from None
+        raise TransferError(f"no response ({describe_error(error)})") from None
     except ValueError as error:
-        raise RunFailedError(f"{url}: not a sound address ({describe_error(error)})") from None
-    return answer
+        raise RunFailedError(f"{url}: not a valid address ({describe_error(error)})") from None
+    return response
 
 
-def read_some(answer: HTTPResponse, most: int) -> bytes:
-    """Return the next bytes of an answer, none at its end."""
+def read_chunk(response: HTTPResponse, max_bytes: int) -> bytes:
+    """Return the next bytes of a response; none at its end."""
     try:
-        return answer.read(most)
+        return response.read(max_bytes)
     except (OSError, HTTPException) as error:
-        raise BrokenOffError(f"the transfer broke off ({describe_error(error)})") from None
+        raise TransferError(f"the transfer failed ({describe_error(error)})") from None
 
 
-def _judged(url: str, error: HTTPError) -> Exception:
-    said = f"{error.code} {' '.join(str(error.reason).split())}".strip()
+def _classify(url: str, error: HTTPError) -> Exception:
+    status = f"{error.code} {' '.join(str(error.reason).split())}".strip()
     if error.code == 416:
-        return OutOfRangeError(said)
+        return RangeNotSatisfiableError(status)
     if error.code in (408, 425, 429) or error.code >= 500:
-        return BrokenOffError(f"the server says {said}")
+        return TransferError(f"the server responded {status}")
     if HTTPRedirectHandler.inf_msg in str(error.reason):
-        return RunFailedError(f"{url}: redirects in a circle")
+        return RunFailedError(f"{url}: redirect loop")
     if 300 <= error.code < 400:
-        text = f"redirects to {error.headers.get('Location', 'nowhere')}, which is refused"
-        return RunFailedError(f"{url}: {text}: only https, or http to http, is followed")
-    return RunFailedError(f"{url}: the server says {said}")
+        text = f"refused redirect to {error.headers.get('Location', 'nowhere')}"
+        return RunFailedError(
+            f"{url}: {text}: only redirects to https, or from http to http, are followed"
+        )
+    return RunFailedError(f"{url}: the server responded {status}")

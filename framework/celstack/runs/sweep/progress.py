@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+from rich.progress import MofNCompleteColumn, Progress, TaskID
 
+from celstack.progress import StatusConsole
 from celstack.runs.finished import final_loss
 from celstack.text import format_duration
 
@@ -33,15 +33,9 @@ class Listener:
 
     def __init__(self, titles: Sequence[str], steps: Sequence[int | None], quiet: bool) -> None:
         self.titles, self.steps = titles, steps
-        self.console = Console(stderr=True, quiet=quiet)
-        # Not is_terminal: some terminals cannot move their cursor.
-        self.plain = not self.console.is_interactive
-        self.progress = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            MofNCompleteColumn(),
-            console=self.console,
-            disable=self.plain,
+        self.console = StatusConsole(quiet=quiet)
+        self.progress = self.console.new_bar(
+            Progress, MofNCompleteColumn(), disable=self.console.plain
         )
         self.whole = self.progress.add_task("runs", total=len(titles))
         self.going: dict[int, Going] = {}
@@ -73,15 +67,15 @@ class Listener:
 
     def looks(self) -> None:
         """Time has passed: see how far runs are, where that is shown."""
-        if self.plain or time.monotonic() < self.due:
+        if self.console.plain or time.monotonic() < self.due:
             return
         self.due = time.monotonic() + LOOK_EVERY
         for folder, bar, _ in self.going.values():
             self.progress.update(bar, completed=last_step(folder / "log.jsonl"))
 
     def _line(self, number: int, text: str) -> None:
-        said = f"run {number + 1} of {len(self.titles)}: {self.titles[number]}: {text}"
-        self.console.print(said, markup=False, highlight=False, soft_wrap=True)
+        run = f"run {number + 1} of {len(self.titles)}: {self.titles[number]}"
+        self.console.print_plain(f"{run}: {text}")
 
 
 def last_step(log: Path) -> int:

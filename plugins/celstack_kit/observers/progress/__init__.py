@@ -4,19 +4,12 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 
-from rich.console import Console, RenderableType
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
-from rich.progress import (
-    Progress as RichProgress,
-)
+from rich.console import RenderableType
+from rich.progress import MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as RichProgress
 from rich.text import Text
 
-from celstack import Decomposer, Observer, hookimpl
+from celstack import Decomposer, Observer, StatusConsole, hookimpl
 from celstack.model.objective import Loss
 from celstack.recipe.schedule import ScheduledStage
 from celstack.runs.findings import Finding
@@ -51,7 +44,7 @@ class Progress(Observer):
 
     def __init__(self, sprites: bool = True) -> None:
         self.sprites = sprites
-        self.console = Console(stderr=True)
+        self.console = StatusConsole()
         self.title = ""
 
     @hookimpl
@@ -61,19 +54,16 @@ class Progress(Observer):
         self.began, self.images = time.monotonic(), 0
         self.findings: set[tuple[str, str]] = set()
         self.bar_due = self.sprites_due = self.began
-        # Not is_terminal: some terminals cannot move the cursor.
-        self.plain = not self.console.is_interactive
+        self.plain = self.console.plain
         true_color = self.console.color_system == "truecolor"
         unicode = self.console.encoding.startswith("utf")
         self.pictures = self.sprites and true_color and unicode and not self.plain
-        self.bar = Bar(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
+        self.bar = self.console.new_bar(
+            Bar,
             MofNCompleteColumn(),
             TextColumn("loss {task.fields[loss]}"),
             TextColumn("{task.fields[speed]} images/s"),
             TimeRemainingColumn(),
-            console=self.console,
             disable=self.plain,
             # Drawing sprites takes a hundred times as long as a bar.
             refresh_per_second=1 if self.pictures else 10,
@@ -118,7 +108,7 @@ class Progress(Observer):
         for kind, new in kinds.items():
             more = f", and {len(new) - 1} more" if len(new) > 1 else ""
             text = f"step {step}: health: {new[0]}{more}; see 'celstack show health {kind}'"
-            self.bar.print(text, markup=False, highlight=False, soft_wrap=True)
+            self.console.print_plain(text)
 
     @hookimpl
     def celstack_sprites_reassigned(self, step: int, sprites: list[int]) -> None:
@@ -162,7 +152,7 @@ class Progress(Observer):
 
     def _line(self, text: str) -> None:
         if self.plain:
-            self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+            self.console.print_plain(text)
 
 
 @hookimpl

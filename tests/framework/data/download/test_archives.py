@@ -135,12 +135,12 @@ def test_no_file_lies_outside(tmp_path, name, inside):
 def test_links_and_devices_are_refused(tmp_path, name, kind):
     line = refusal(special(tmp_path / name, kind), tmp_path / "to")
 
-    assert "'a/link' in it is a link or a device, not a file or a folder" in line
+    assert "'a/link' in it is a link or a device, not a file or folder" in line
 
 
 @pytest.mark.parametrize("name", ["x.zip", "x.tar.gz", "x.tar.xz"])
 def test_a_bomb_is_refused_before_it_goes_off(tmp_path, name, monkeypatch):
-    monkeypatch.setattr(module, "SLACK", 1000)
+    monkeypatch.setattr(module, "BASE_UNPACKED_BYTES", 1000)
     archive = pack(tmp_path / name, [("zeros", b"\0" * 10_000_000)])
     monkeypatch.setattr(module, "_unpack", None)
 
@@ -151,7 +151,7 @@ def test_a_bomb_is_refused_before_it_goes_off(tmp_path, name, monkeypatch):
 
 
 def test_a_bomb_of_many_files_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "MOST_FILES", 10)
+    monkeypatch.setattr(module, "MAX_ARCHIVE_MEMBERS", 10)
     archive = pack(tmp_path / "x.tar", [(str(number), b"") for number in range(20)])
 
     assert "or 10 files" in refusal(archive, tmp_path / "to")
@@ -161,7 +161,7 @@ def test_a_bomb_of_many_files_is_refused(tmp_path, monkeypatch):
 def test_no_file_takes_the_place_of_another(tmp_path, names):
     archive = pack(tmp_path / "x.tar", [(name, b"x") for name in names])
 
-    assert "is there twice" in refusal(archive, tmp_path / "to")
+    assert "occurs twice" in refusal(archive, tmp_path / "to")
 
 
 def test_a_password_is_asked_for_by_none(tmp_path):
@@ -192,7 +192,7 @@ def test_no_bytes_bring_more_than_a_refusal(tmp_path_factory, content):
         assert everything(folder / "to") == {}
 
 
-# What is there already.
+# What exists already.
 
 
 def test_nothing_that_is_there_is_touched(tmp_path):
@@ -202,7 +202,7 @@ def test_nothing_that_is_there_is_touched(tmp_path):
     with pytest.raises(CelstackError) as refused:
         unpack(archive, tmp_path / "to")
 
-    there = f"{tmp_path / 'to' / 'old'}: is there already; nothing was unpacked"
+    there = f"{tmp_path / 'to' / 'old'}: exists already; nothing was unpacked"
     assert str(refused.value) == there
     assert names(tmp_path / "to") == ["old"]
 
@@ -212,7 +212,7 @@ def test_a_link_to_nowhere_is_there_already(tmp_path):
     (tmp_path / "to").mkdir()
     (tmp_path / "to" / "old").symlink_to(tmp_path / "nowhere")
 
-    with pytest.raises(CelstackError, match="is there already"):
+    with pytest.raises(CelstackError, match="exists already"):
         unpack(archive, tmp_path / "to")
 
     assert (tmp_path / "to" / "old").is_symlink()
@@ -226,7 +226,7 @@ def test_a_disk_without_room_is_seen_before_anything_is_written(tmp_path, monkey
     line = refusal(archive, tmp_path / "to")
 
     room = f"{archive} unpacks to 4 bytes, but only 3 are free"
-    assert line == f"{tmp_path / 'to'}: not enough room: {room}"
+    assert line == f"{tmp_path / 'to'}: not enough disk space: {room}"
 
 
 def test_a_disk_that_fills_leaves_nothing_behind(tmp_path, monkeypatch):

@@ -13,8 +13,9 @@ from filelock import FileLock
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from celstack import Source, download
-from celstack.data.download.http import _Redirects, open_url
+from celstack import Source
+from celstack.data.download import fetch as download
+from celstack.data.download.http import _SafeRedirects, open_url
 from celstack.errors import CelstackError, RunFailedError
 
 CONTENT = bytes(range(256)) * 4  # 1024 bytes, each told from its neighbours
@@ -23,7 +24,7 @@ OTHER = CONTENT[::-1]
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch):
-    monkeypatch.setattr(download, "PAUSE", 0.0)
+    monkeypatch.setattr(download, "FIRST_RETRY_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -79,12 +80,12 @@ def test_a_published_checksum_is_compared(put, tmp_path, checksum):
 
 
 def test_where_nothing_is_published_the_servers_word_is_taken_and_that_is_said(put, tmp_path):
-    missing = "no checksum of it is published"
+    missing = "no checksum is published"
 
-    assert get(put(), tmp_path) == f"its size is as the server says; {missing}"
+    assert get(put(), tmp_path) == f"its size is as the server states; {missing}"
     assert get(put(size=1024), tmp_path) == f"its size is as published; {missing}"
     said = get(put(says_length=False), tmp_path)
-    assert said == f"its size is as it came, unchecked; {missing}"
+    assert said == f"its size is unchecked; {missing}"
 
 
 def test_progress_is_told_in_bytes(put, tmp_path):
@@ -155,8 +156,8 @@ def test_the_next_command_goes_on_too(put, server, tmp_path):
     line = failure(source, tmp_path)
 
     part = tmp_path / "x.bin.part"
-    kept = f"300 bytes are in {part}; the same command goes on from there"
-    assert line == f"the transfer broke off after 300 of 1024 bytes; {kept}"
+    kept = f"300 bytes saved in {part}; the same command resumes"
+    assert line == f"the transfer ended after 300 of 1024 bytes; {kept}"
     assert names(tmp_path) == ["x.bin.part", "x.bin.part.json"]
     server.asked.clear()
     get(source, tmp_path)
@@ -179,7 +180,7 @@ def test_the_next_command_goes_on_too(put, server, tmp_path):
 def test_wherever_it_breaks_off_the_right_bytes_arrive(
     put, monkeypatch, cuts, knows_ranges, etag, modified
 ):
-    monkeypatch.setattr(download, "TRIES", 9)
+    monkeypatch.setattr(download, "MAX_STALLED_TRIES", 9)
     source = put(cuts=cuts, knows_ranges=knows_ranges, etag=etag, modified=modified)
 
     with tempfile.TemporaryDirectory() as folder:
@@ -261,7 +262,7 @@ def test_ctrl_c_keeps_what_was_fetched(put, server, tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(
-        KeyboardInterrupt, match=r"^interrupted; 300 bytes are in .*x\.bin\.part"
+        KeyboardInterrupt, match=r"^Interrupted; 300 bytes saved in .*x\.bin\.part"
     ):
         get(source, tmp_path, interrupt)
 
@@ -278,14 +279,14 @@ def test_a_wrong_checksum_is_an_error_and_nothing_is_kept(put, tmp_path):
 
     found, published = md5()[4:], md5(OTHER)[4:]
     wrong = f"its md5 is {found}, not the published {published}"
-    assert line == f"{wrong}; what was fetched is deleted"
+    assert line == f"{wrong}; the download was deleted"
     assert names(tmp_path) == []
 
 
 def test_a_wrong_size_is_seen_before_anything_is_transferred(put, tmp_path):
     line = failure(put(size=1000), tmp_path)
 
-    assert line == "it has 1024 bytes there, not the published 1000; nothing was fetched"
+    assert line == "it has 1024 bytes there, not the published 1000; nothing was downloaded"
     assert names(tmp_path) == []
 
 
@@ -294,7 +295,7 @@ def test_a_wrong_size_is_seen_where_the_server_says_none(put, tmp_path, size):
     line = failure(put(size=size, says_length=False), tmp_path)
 
     wrong = f"it has 1024 bytes, not the published {size}"
-    assert line == f"{wrong}; what was fetched is deleted"
+    assert line == f"{wrong}; the download was deleted"
     assert names(tmp_path) == []
 
 
@@ -305,14 +306,14 @@ def stated(content, **more):
 
 def test_an_md5_that_the_server_states_is_compared(put, tmp_path):
     said = get(put(headers=stated(CONTENT)), tmp_path)
-    size = "its size is as the server says"
-    assert said == f"{size}, its md5 as the server says; no checksum of it is published"
+    size = "its size is as the server states"
+    assert said == f"{size}, its md5 as the server states; no checksum is published"
 
     line = failure(put(headers=stated(OTHER)), tmp_path)
-    assert line.endswith("as the server says; what was fetched is deleted")
+    assert line.endswith("as the server states; the download was deleted")
     digest = stated(OTHER)["x-goog-hash"].partition("md5=")[2]
     line = failure(put(headers={"Content-MD5": digest}), tmp_path)
-    assert line.endswith("as the server says; what was fetched is deleted")
+    assert line.endswith("as the server states; the download was deleted")
 
 
 @pytest.mark.parametrize(
@@ -334,7 +335,7 @@ def test_a_file_that_is_not_there_is_not_asked_for_twice(put, server, tmp_path):
     source = put()
     server.files.clear()
 
-    assert failure(source, tmp_path) == "the server says 404 Not Found"
+    assert failure(source, tmp_path) == "the server responded 404 Not Found"
     assert len(server.asked) == 1
     assert names(tmp_path) == []
 
@@ -344,7 +345,7 @@ def test_a_server_that_is_busy_is_asked_again(put, server, tmp_path):
     assert len(server.asked) == 3
 
     line = failure(put(statuses=[503] * 4), tmp_path)
-    assert line == "the server says 503 Service Unavailable; nothing was fetched"
+    assert line == "the server responded 503 Service Unavailable; nothing was downloaded"
 
 
 def test_a_server_that_is_not_there_is_said(put, server, tmp_path):
@@ -357,15 +358,15 @@ def test_a_server_that_is_not_there_is_said(put, server, tmp_path):
 def test_a_circle_of_redirects_is_said(put, tmp_path):
     line = failure(put(location="/x.bin"), tmp_path)
 
-    assert line == "redirects in a circle"
+    assert line == "redirect loop"
 
 
 @pytest.mark.parametrize("location", ["ftp://127.0.0.1/x", "file:///etc/passwd", "data:,x"])
 def test_a_redirect_out_of_the_web_is_refused(put, tmp_path, location):
     line = failure(put(location=location), tmp_path)
 
-    only = "which is refused: only https, or http to http, is followed"
-    assert line == f"redirects to {location}, {only}"
+    only = "only redirects to https, or from http to http, are followed"
+    assert line == f"refused redirect to {location}: {only}"
 
 
 @pytest.mark.parametrize(
@@ -380,7 +381,7 @@ def test_a_redirect_out_of_the_web_is_refused(put, tmp_path, location):
 def test_no_redirect_leads_from_https_to_http(here, there, followed):
     asked = Request(f"{here}://a.org/x")
 
-    told = _Redirects().redirect_request(
+    told = _SafeRedirects().redirect_request(
         asked, None, 302, "", HTTPMessage(), f"{there}://b.org"
     )
 
@@ -389,14 +390,14 @@ def test_no_redirect_leads_from_https_to_http(here, there, followed):
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://a.org/x", "data:,x", "x.bin"])
 def test_no_other_scheme_is_opened_or_declared(url):
-    with pytest.raises(RunFailedError, match="only http and https are fetched"):
+    with pytest.raises(RunFailedError, match="only http and https are supported"):
         open_url(url, {})
     with pytest.raises(ValueError, match="is no address that begins with https://"):
         Source(url, "free", "https://a.org")
 
 
 def test_an_address_that_cannot_be_asked_for_is_said():
-    with pytest.raises(RunFailedError, match="not a sound address"):
+    with pytest.raises(RunFailedError, match="not a valid address"):
         open_url("http://127.0.0.1/\u2606", {})
 
 
@@ -422,8 +423,8 @@ def test_too_little_room_is_seen_before_anything_is_transferred(put, tmp_path, m
 
     line = failure(put(), tmp_path, CelstackError)
 
-    room = "1024 bytes are to come, but only 23 are free"
-    assert line == f"{tmp_path}: not enough room: {room}"
+    room = "1024 bytes are missing, but only 23 are free"
+    assert line == f"{tmp_path}: not enough disk space: {room}"
     assert names(tmp_path) == []
 
 
@@ -439,10 +440,8 @@ def test_a_disk_that_fills_keeps_what_was_written(put, server, tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
-    kept = (
-        f"3000000 bytes are in {tmp_path / 'x.bin.part'}; the same command goes on from there"
-    )
-    assert line == f"{tmp_path}: cannot go on: File too large; {kept}"
+    kept = f"3000000 bytes saved in {tmp_path / 'x.bin.part'}; the same command resumes"
+    assert line == f"{tmp_path}: cannot continue: File too large; {kept}"
     get(source, tmp_path)
     assert pieces(server) == ["all", "bytes=3000000-"]
     assert (tmp_path / "x.bin").read_bytes() == CONTENT * 4000
@@ -452,7 +451,7 @@ def test_two_commands_do_not_write_one_file(put, tmp_path):
     with FileLock(tmp_path / "x.bin.part.lock"):
         line = failure(put(), tmp_path, CelstackError)
 
-    assert line == f"{tmp_path / 'x.bin'}: another command is fetching it"
+    assert line == f"{tmp_path / 'x.bin'}: another command is downloading it"
 
 
 def test_a_lock_is_gone_before_it_is_released(put, tmp_path, monkeypatch):

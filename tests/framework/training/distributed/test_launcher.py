@@ -133,8 +133,8 @@ def test_a_killed_process_ends_the_run_and_resuming_it_ends_as_if_nothing_had_ha
         rank = victims.index(victim)
         assert (code, said) == (1, "")
         assert complaint == (
-            f"celstack: process {rank} of 2 (PID {victim}) is gone; what was learned is kept, "
-            f"and this goes on: run-recipe --resume {folder} --devices 2\n"
+            f"celstack: process {rank} of 2 (PID {victim}) is gone; progress saved. "
+            f"Resume with: run-recipe --resume {folder} --devices 2\n"
         )
         code, _, complaint = Run("--resume", folder, "--devices", 2).end(300)
         assert (code, complaint) == (0, "")
@@ -160,7 +160,7 @@ def test_a_process_that_hangs_is_waited_for_no_longer_than_asked(recipe, tmp_pat
 @posix
 @pytest.mark.parametrize(
     ("number", "expected", "why"),
-    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "stopped by SIGTERM")],
+    [(signal.SIGINT, 130, "Interrupted"), (signal.SIGTERM, 143, "Stopped by SIGTERM")],
 )
 def test_all_stop_at_one_step_and_one_or_three_go_on(recipe, tmp_path, number, expected, why):
     out = tmp_path / "out"
@@ -172,7 +172,7 @@ def test_all_stop_at_one_step_and_one_or_three_go_on(recipe, tmp_path, number, e
 
     assert (code, said) == (expected, "")
     assert complaint == (
-        f"celstack: {why}; what was learned is kept, and this goes on: "
+        f"celstack: {why}; progress saved. Resume with: "
         f"run-recipe --resume {folder} --devices 2\n"
     )
     before = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
