@@ -6,14 +6,13 @@ import math
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
-import attrs
 import torch
 from torch.utils.data import DataLoader
 
 from celstack.errors import CelstackError, MishapError
 from celstack.interfaces.dataset import Batch, Dataset
+from celstack.tensor_fields import map_tensors
 from celstack.text import one_line
 
 
@@ -123,6 +122,4 @@ def epoch_order(count: int, seed: int, epoch: int) -> torch.Tensor:
 
 def to_device(batch: Batch, device: torch.device) -> Batch:
     """Return the batch with all its tensors on a device."""
-    fields = {field.name: getattr(batch, field.name) for field in attrs.fields(Batch)}
-    moved: dict[str, Any] = {k: v if v is None else v.to(device) for k, v in fields.items()}
-    return Batch(**moved)
+    return map_tensors(lambda values: values.to(device), batch)

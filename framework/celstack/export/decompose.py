@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
-import attrs
 import numpy as np
 import torch
 from jaxtyping import Float, Int
@@ -21,6 +20,7 @@ from celstack.export.scene_json import write_scene
 from celstack.files import deliver, drafted
 from celstack.model.decomposer import Decomposer
 from celstack.scene import Rendering, Scene
+from celstack.tensor_fields import map_tensors
 
 Made = TypeVar("Made", Scene, Rendering)
 COLUMNS = 8
@@ -175,7 +175,4 @@ def _sheet(image: Float[Tensor, "C H W"], rendering: Rendering) -> Float[Tensor,
 
 def _on_cpu(value: Made) -> Made:
     """Return the same tensors where pictures are made of them."""
-    names = [field.name for field in attrs.fields(type(value))]
-    moved: dict[str, Any] = {name: getattr(value, name) for name in names}
-    moved = {name: old if old is None else old.cpu() for name, old in moved.items()}
-    return attrs.evolve(value, **moved)
+    return map_tensors(Tensor.cpu, value)

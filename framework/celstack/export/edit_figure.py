@@ -14,7 +14,7 @@ from celstack.evaluation.visualize import to_picture
 from celstack.export.scene_editing import centres, move, recolour, resize, swap
 from celstack.geometry.sampling import extent
 from celstack.model.decomposer import Decomposer
-from celstack.scene import EMPTY, Scene
+from celstack.scene import Scene
 
 COLUMNS = 6
 FACTORS = (0.4, 0.6, 0.8, 1.25, 1.5, 2.0)
@@ -70,7 +70,7 @@ def fullest(decomposer: Decomposer, scenes: Scene) -> int:
     """Return which of several images has most objects, or shows most of them: one to vary."""
     with torch.no_grad():
         shown = decomposer.render(scenes).visible.clamp(0, 1).mean((1, 2, 3))
-    return int(((scenes.sprite != EMPTY).sum(1) + shown).argmax())
+    return int((scenes.filled.sum(1) + shown).argmax())
 
 
 def draw(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import attrs
 import torch
 from torch import Tensor, nn
 
@@ -13,6 +12,7 @@ from celstack.interfaces.encoder import Encoder
 from celstack.model.decomposer import Decomposer
 from celstack.model.objective import Loss
 from celstack.scene import Scene
+from celstack.tensor_fields import tensor_fields
 from celstack.training.distributed.batch_norm import share_norms
 from celstack.training.distributed.process_group import Processes
 
@@ -104,8 +104,7 @@ class Engine:
         """Return the scenes of all processes' images, in their order."""
         if self.processes.count == 1:
             return scene
-        fields = attrs.asdict(scene, recurse=False)
-        there = {name: value for name, value in fields.items() if value is not None}
+        there = tensor_fields(scene)
         return Scene(**dict(zip(there, self.processes.gather([*there.values()]), strict=True)))
 
     def follow(self, decomposer: Decomposer, optimizer: torch.optim.Optimizer) -> None:
