@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from celstack.geometry.sampling import canvas_points
+from celstack.geometry.sampling import pixel_centers
 from celstack.model.decomposer import Decomposer
-from celstack.model.transform_chain import Chain
+from celstack.model.transform_chain import TransformChain
 from celstack.scene import EMPTY, Scene
 
 FAINTEST = 0.2
@@ -26,7 +26,7 @@ def swap(decomposer: Decomposer, scene: Scene, by: Int[Tensor, "B L"]) -> Scene 
     if count == 1:
         return None
     later = (scene.sprite + by) % count
-    return scene.evolve(sprite=torch.where(scene.sprite == EMPTY, EMPTY, later))
+    return scene.evolve(sprite=torch.where(scene.filled, later, EMPTY))
 
 
 def recolour(
@@ -38,7 +38,7 @@ def recolour(
     tone = (images[:, :-1] * images[:, -1:]).sum((2, 3)) / weight
     brightness = tone.amax(1).clamp_min(FAINTEST)[scene.sprite.clamp_min(0)]
     gains = (colours / brightness[:, :, None]).flatten(0, 1)
-    return _edit(decomposer, scene, lambda chain, params: chain.recolour(params, gains))
+    return _edit(decomposer, scene, lambda chain, params: chain.recolor(params, gains))
 
 
 def move(decomposer: Decomposer, scene: Scene, by: Float[Tensor, "B L 2"]) -> Scene | None:
@@ -57,7 +57,7 @@ def centres(decomposer: Decomposer, scene: Scene) -> Float[Tensor, "B L 2"]:
     """Return the middle of each object on the canvas; that of the canvas for none."""
     with torch.no_grad():
         alpha = decomposer.render(scene).layers[:, :, -1].clamp(0, 1).flatten(2)
-    points = canvas_points(*decomposer.canvas, like=alpha)
+    points = pixel_centers(*decomposer.canvas, like=alpha)
     return (alpha @ points) / alpha.sum(2, keepdim=True).clamp_min(1e-6)
 
 
@@ -70,13 +70,13 @@ def _look_through(
     """Let each layer's canvas look at ``linear`` times its points, and ``shift`` farther."""
     stretch = torch.eye(2).to(linear) * linear[..., None]
     change = torch.cat([stretch, shift[..., None]], dim=3).flatten(0, 1)
-    return _edit(decomposer, scene, lambda chain, params: chain.adjust(params, change))
+    return _edit(decomposer, scene, lambda chain, params: chain.precompose(params, change))
 
 
 def _edit(
     decomposer: Decomposer,
     scene: Scene,
-    change: Callable[[Chain, Float[Tensor, "n P"]], Float[Tensor, "n P"] | None],
+    change: Callable[[TransformChain, Float[Tensor, "n P"]], Float[Tensor, "n P"] | None],
 ) -> Scene | None:
     """Change the layers' parameters if they can be, else those of their sprites."""
     for chain, field in (

@@ -24,7 +24,7 @@ from celstack.json_checks import (
     shown,
 )
 from celstack.model.decomposer import Decomposer
-from celstack.model.transform_chain import Chain
+from celstack.model.transform_chain import TransformChain
 from celstack.scene import EMPTY, Scene
 
 FORMAT = "celstack scene"
@@ -92,7 +92,7 @@ def from_json(text: str, decomposer: Decomposer, source: str = "scene") -> Scene
         raise CelstackError(f"{source}: {error}") from None
 
 
-def param_names(chain: Chain) -> list[str]:
+def param_names(chain: TransformChain) -> list[str]:
     """Name the transforms of a chain, each of them differently."""
     names = [transform.name for transform in chain]
     before = [names[:place].count(name) for place, name in enumerate(names)]
@@ -164,7 +164,7 @@ def _read_background(value: Any, decomposer: Decomposer) -> tuple[int, list[floa
     return number, _read_params(table["params"], chain, "background.params")
 
 
-def _read_params(value: Any, chain: Chain, place: str) -> list[float]:
+def _read_params(value: Any, chain: TransformChain, place: str) -> list[float]:
     names = param_names(chain)
     table = check_keys(value, names, place)
     counts = [transform.num_params for transform in chain]
@@ -190,7 +190,7 @@ def _read_occlusion(value: Any, count: int) -> list[list[float]]:
     return rows
 
 
-def _spell(chain: Chain, params: Float[Tensor, " P"]) -> dict[str, list[float]]:
+def _spell(chain: TransformChain, params: Float[Tensor, " P"]) -> dict[str, list[float]]:
     numbers = iter(_short(params))
     counts = [transform.num_params for transform in chain]
     return {

@@ -15,29 +15,29 @@ from torch.nn.functional import pad
 from celstack.geometry.sampling import extent
 from celstack.geometry.windows import Windows
 
-NEAREST = 1e-3
+MIN_DEPTH = 1e-3
 """Points of the horizon look at infinity. A depth kept off zero, on its own side, makes that
 a thousand half sprites away: far outside, and no NaN in a gradient."""
-ROUNDING = 0.01
+BOX_MARGIN_PIXELS = 0.01
 """By how many pixels a box may err when it is computed."""
 
 
-def off_horizon(depth: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
+def clamp_depth(depth: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
     """Keep depths off zero."""
-    return torch.where(depth < 0, depth.clamp_max(-NEAREST), depth.clamp_min(NEAREST))
+    return torch.where(depth < 0, depth.clamp_max(-MIN_DEPTH), depth.clamp_min(MIN_DEPTH))
 
 
-def chained(
+def compose(
     second: Float[Tensor, "*n r 3"], first: Float[Tensor, "*n q 3"]
 ) -> Float[Tensor, "*n s 3"]:
     """Return the map that looks through the first, then through the second."""
     if first.shape[-2] == 3:
-        return whole(second) @ first
+        return to_3x3(second) @ first
     # The third row of the first is (0, 0, 1).
     return second[..., :2] @ first + pad(second[..., 2:], (2, 0))
 
 
-def unchained(
+def factor_out(
     both: Float[Tensor, "*n 2 3"], first: Float[Tensor, "*n 2 3"]
 ) -> Float[Tensor, "*n 2 3"]:
     """Return the map to look through after the first, so that the two are both."""
@@ -45,7 +45,7 @@ def unchained(
     return torch.cat([second, both[..., 2:] - second @ first[..., 2:]], dim=-1)
 
 
-def whole(matrix: Float[Tensor, "*n r 3"]) -> Float[Tensor, "*n 3 3"]:
+def to_3x3(matrix: Float[Tensor, "*n r 3"]) -> Float[Tensor, "*n 3 3"]:
     """Add the third row where it was left out."""
     if matrix.shape[-2] == 3:
         return matrix
@@ -53,7 +53,9 @@ def whole(matrix: Float[Tensor, "*n r 3"]) -> Float[Tensor, "*n 3 3"]:
     return torch.cat([matrix, last], dim=-2)
 
 
-def in_halves(matrix: Float[Tensor, "k r 3"], size: tuple[int, int]) -> Float[Tensor, "k r 3"]:
+def to_grid_units(
+    matrix: Float[Tensor, "k r 3"], size: tuple[int, int]
+) -> Float[Tensor, "k r 3"]:
     """Measure what is looked at in halves of its own sides, as torch does."""
     reach = extent(*size)
     if reach == (1.0, 1.0):
@@ -61,7 +63,7 @@ def in_halves(matrix: Float[Tensor, "k r 3"], size: tuple[int, int]) -> Float[Te
     return matrix / matrix.new_tensor([*reach, 1.0][: matrix.shape[1]])[:, None]
 
 
-def grid(matrix: Float[Tensor, "k r 3"], windows: Windows) -> Float[Tensor, "k h w 2"]:
+def sampling_grid(matrix: Float[Tensor, "k r 3"], windows: Windows) -> Float[Tensor, "k h w 2"]:
     """Return where all pixels of windows look; k is a multiple of the number of windows."""
     x, y = windows.coordinates(matrix)
     times = len(matrix) // len(windows)
@@ -75,13 +77,13 @@ def grid(matrix: Float[Tensor, "k r 3"], windows: Windows) -> Float[Tensor, "k h
     z = across[:, 2] + down[:, 2]
     # The depth is linear: where it is right in the corners, it is everywhere.
     corners = z.detach()[:, [0, 0, -1, -1], [0, -1, 0, -1]]
-    if z.device.type != "cpu" or bool((corners < NEAREST).any()):
-        z = off_horizon(z)
+    if z.device.type != "cpu" or bool((corners < MIN_DEPTH).any()):
+        z = clamp_depth(z)
     nearness = z.reciprocal()
     return _pairs(u * nearness, v * nearness)
 
 
-def box(
+def bounding_box(
     matrix: Float[Tensor, "k r 3"], canvas: tuple[int, int], size: tuple[int, int]
 ) -> tuple[Float[Tensor, "k 2"], Float[Tensor, "k 2"]]:
     """Bound the pixels (x, y) that find something in an image of this size.
@@ -89,7 +91,7 @@ def box(
     The matrix is measured in halves. Where a horizon crosses canvas or image, or the map is
     no map at all, the box has no bounds.
     """
-    matrix = whole(matrix.double())
+    matrix = to_3x3(matrix.double())
     rows = matrix.unbind(1)
     back = torch.stack([torch.linalg.cross(rows[n - 2], rows[n - 1]) for n in range(3)], dim=2)
     # Interpolation finds a trace of the image up to half a pixel outside of it.
@@ -97,11 +99,11 @@ def box(
     across, down, depth = corners.unbind(1)
     reach = extent(*canvas)
     seen = matrix[:, 2:] @ _corners(*reach)
-    known = _one_sided(depth, 0.0) & _one_sided(seen[:, 0], NEAREST)
+    known = _one_sided(depth, 0.0) & _one_sided(seen[:, 0], MIN_DEPTH)
     x = ((across / depth) / reach[0] + 1) * (canvas[1] / 2) - 0.5
     y = ((down / depth) / reach[1] + 1) * (canvas[0] / 2) - 0.5
     points = torch.where(known[:, None, None], torch.stack([x, y], 2), torch.nan)
-    return points.amin(1) - ROUNDING, points.amax(1) + ROUNDING
+    return points.amin(1) - BOX_MARGIN_PIXELS, points.amax(1) + BOX_MARGIN_PIXELS
 
 
 def _pairs(u: Float[Tensor, "*any"], v: Float[Tensor, "*any"]) -> Float[Tensor, "*any 2"]:

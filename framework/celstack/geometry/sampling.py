@@ -23,7 +23,7 @@ def extent(height: int, width: int) -> tuple[float, float]:
     return width / longer, height / longer
 
 
-def canvas_points(height: int, width: int, like: Tensor) -> Float[Tensor, "m 2"]:
+def pixel_centers(height: int, width: int, like: Tensor) -> Float[Tensor, "m 2"]:
     """List the pixel centres of a canvas, row by row."""
     reach_x, reach_y = extent(height, width)
     x = ((torch.arange(width).to(like) + 0.5) * (2 / width) - 1) * reach_x
@@ -31,7 +31,7 @@ def canvas_points(height: int, width: int, like: Tensor) -> Float[Tensor, "m 2"]
     return torch.stack(torch.meshgrid(x, y, indexing="xy"), dim=-1).view(-1, 2)
 
 
-def look_up(
+def sample_points(
     images: Float[Tensor, "n D h w"],
     points: Float[Tensor, "n m 2"],
     outside: Literal["zeros", "border"],
@@ -44,22 +44,24 @@ def look_up(
     return found[:, :, 0]
 
 
-def sample(
+def sample_canvas(
     images: Float[Tensor, "n D h w"],
     points: Float[Tensor, "n m 2"],
     canvas: tuple[int, int],
     outside: Literal["zeros", "border"],
 ) -> Float[Tensor, "n D H W"]:
     """Look up all points of a canvas, and lay the answers out as one."""
-    return look_up(images, points, outside).unflatten(2, canvas)
+    return sample_points(images, points, outside).unflatten(2, canvas)
 
 
-def sees(points: Float[Tensor, "n m 2"], size: tuple[int, int]) -> Bool[Tensor, "n m"]:
+def points_meet_image(
+    points: Float[Tensor, "n m 2"], size: tuple[int, int]
+) -> Bool[Tensor, "n m"]:
     """Tell which points find anything at all in an image of this size."""
     return (points.abs() < _limit(points, size)).all(-1)
 
 
-def sees_within(
+def boxes_meet_image(
     low: Float[Tensor, "n m 2"], high: Float[Tensor, "n m 2"], size: tuple[int, int]
 ) -> Bool[Tensor, "n m"]:
     """Tell which boxes of points hold one that finds anything in an image of this size."""

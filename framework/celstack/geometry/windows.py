@@ -126,7 +126,7 @@ class Windows:
         return torch.stack([line[start : start + length] for start in starts])
 
 
-def around(
+def enclosing_windows(
     low: Float[Tensor, "n 2"], high: Float[Tensor, "n 2"], canvas: tuple[int, int]
 ) -> Windows:
     """Return windows that hold all pixels between these (x, y), counted in pixels.

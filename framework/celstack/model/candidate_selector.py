@@ -46,7 +46,7 @@ class CandidateSelector(Selector):
             sprite, background = self.choose(
                 images,
                 render_candidates(decomposer, prediction, noise),
-                decomposer.show_backgrounds(prediction.background_params),
+                decomposer.render_backgrounds(prediction.background_params),
                 occlusion,
                 self.empty_cost if allow_empty else None,
             )

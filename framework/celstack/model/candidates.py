@@ -12,7 +12,7 @@ from torch import Tensor
 from celstack.geometry.softclip import softclip
 from celstack.geometry.windows import Windows
 from celstack.interfaces.predictor import Prediction
-from celstack.model.sprite_warp import Sight, look
+from celstack.model.sprite_warp import SpriteWarp, warp_sprites
 
 if TYPE_CHECKING:
     from celstack.model.decomposer import Decomposer
@@ -58,13 +58,15 @@ def _render(
     of_each = of_layer.repeat_interleave(count, dim=0)
     images = decomposer.layer_chain.change_pixels(images, of_each)
     depth = images.shape[1]
-    if not decomposer.sprite_chain.moves():
+    if not decomposer.sprite_chain.has_warp():
         # All sprites of a layer are looked at in the same way: let them be channels.
         images = images.view(batch, -1, *images.shape[2:])
     if noise is not None:
         images = torch.cat([images, torch.ones_like(images[:, :1])], dim=1)
-    sight = Sight.through(decomposer.layer_chain, of_layer, decomposer.sprite_chain, of_sprite)
-    windows, found = look(images, sight, decomposer.canvas)
+    warp = SpriteWarp.from_chains(
+        decomposer.layer_chain, of_layer, decomposer.sprite_chain, of_sprite
+    )
+    windows, found = warp_sprites(images, warp, decomposer.canvas)
     area = None
     if noise is not None:
         found, area = found[:, :-1], found[:, -1]

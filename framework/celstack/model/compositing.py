@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from celstack.geometry.windows import Windows
-from celstack.model.numba_jit import suits
+from celstack.model.numba_jit import supports
 
 
 def composite(
@@ -26,7 +26,7 @@ def composite(
 ) -> Float[Tensor, "B C H W"]:
     """Stack layers over a backdrop; ``windows`` says where each layer is on the canvases."""
     way: type[torch.autograd.Function] = Layerwise
-    if suits(alpha):
+    if supports(alpha):
         from celstack.model.compositing_cpu import Rowwise
 
         way = Rowwise

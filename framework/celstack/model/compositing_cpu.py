@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from celstack.geometry.windows import Windows
-from celstack.model.numba_jit import compiled, corners, demand, share
+from celstack.model.numba_jit import check_shape, compiled, parallel_for, window_corners
 
 
 class Rowwise(torch.autograd.Function):
@@ -32,10 +32,10 @@ class Rowwise(torch.autograd.Function):
         """Return the images."""
         batch, layers, channels, *size = colour.shape
         canvas = (backdrop.shape[2], backdrop.shape[3])
-        demand("masks", alpha, batch, layers, *size)
-        demand("backdrops", backdrop, batch, channels, *canvas)
-        demand("occlusion", occlusion, batch, layers, layers)
-        places = corners(windows, batch, canvas, *[(size[0], size[1])] * layers)
+        check_shape("masks", alpha, batch, layers, *size)
+        check_shape("backdrops", backdrop, batch, channels, *canvas)
+        check_shape("occlusion", occlusion, batch, layers, layers)
+        places = window_corners(windows, batch, canvas, *[(size[0], size[1])] * layers)
         hides = torch.cat([occlusion, torch.ones_like(occlusion[:, :, :1])], dim=2)
         given = [one.contiguous() for one in (colour, alpha, backdrop, hides, places)]
         image = torch.empty_like(given[2])
@@ -57,7 +57,7 @@ class Rowwise(torch.autograd.Function):
 def _by_threads(loops: Callable[..., Any], tensors: list[Tensor]) -> None:
     """Run loops over images, each thread over some of them."""
     arrays = [one.numpy() for one in tensors]
-    share(lambda some: loops(*(one[some] for one in arrays)), len(arrays[0]))
+    parallel_for(lambda some: loops(*(one[some] for one in arrays)), len(arrays[0]))
 
 
 @compiled

@@ -17,7 +17,7 @@ from celstack.geometry.windows import Windows
 from celstack.model.candidates import Candidates
 
 
-class Stack:
+class LayerStack:
     """Layers on canvases, exchanged in sweeps from the first to the last.
 
     ``windows`` says where each layer is, now and whenever it is exchanged.
@@ -63,7 +63,7 @@ class Stack:
                 mine = windows.cut(left)
                 self.left_by_later[layer - 1] = mine.clone() if windows.are_whole else mine
 
-    def around(
+    def affine_terms(
         self, layer: int
     ) -> tuple[Float[Tensor, "B C h w"], Float[Tensor, "B C h w"], Float[Tensor, "B h w"]]:
         """Return A, D and E of a layer, in its windows."""
@@ -118,7 +118,7 @@ class Stack:
 
         Only pixels of their window can differ between the candidates and an empty layer.
         """
-        without, hidden, left = self.around(layer)
+        without, hidden, left = self.affine_terms(layer)
         error = without - self.windows[layer].cut(images)
         # One buffer for A + m (E c - D) - x, because it is as large as all candidates.
         change = torch.addcmul(error[:, None], left[:, None, None], candidates.paint)

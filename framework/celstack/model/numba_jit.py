@@ -19,7 +19,7 @@ from torch import Tensor
 from celstack.geometry.windows import Windows
 
 
-def suits(values: Tensor) -> bool:
+def supports(values: Tensor) -> bool:
     """Tell whether loops can work on a tensor."""
     return values.device.type == "cpu" and values.dtype in (torch.float32, torch.float64)
 
@@ -59,7 +59,7 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return loops
 
 
-def share(work: Callable[[slice], None], count: int) -> None:
+def parallel_for(work: Callable[[slice], None], count: int) -> None:
     """Let each of torch's threads work on its part of so many images."""
     threads = torch.get_num_threads()
     size = max(1, -(-count // threads))
@@ -73,13 +73,13 @@ def array(values: Tensor) -> Any:
     return values.detach().contiguous().numpy()
 
 
-def demand(what: str, values: Tensor, *shape: int) -> None:
+def check_shape(what: str, values: Tensor, *shape: int) -> None:
     """Refuse a tensor of another shape."""
     if values.shape != shape:
         raise ValueError(f"{what} of shape {tuple(values.shape)}, not {shape}")
 
 
-def corners(
+def window_corners(
     windows: Sequence[Windows], count: int, canvas: tuple[int, int], *sizes: tuple[int, int]
 ) -> Tensor:
     """Return top and left of all layers' windows, (count, L, 2); refuse any that is outside."""

@@ -8,7 +8,8 @@ import attrs
 from jaxtyping import Float
 from torch import Tensor
 
-from celstack.scene import EMPTY, Scene
+from celstack.scene import Scene
+from celstack.tensor_fields import map_tensors, tensor_fields
 
 
 @attrs.frozen(eq=False)
@@ -40,12 +41,11 @@ class Loss:
 
     def each(self, change: Callable[[Float[Tensor, ""]], Float[Tensor, ""]]) -> Loss:
         """Return a loss whose terms are changed, one by one, in their order."""
-        return Loss(**{name: change(term) for name, term in self.terms().items()})
+        return map_tensors(change, self)
 
     def terms(self) -> dict[str, Float[Tensor, ""]]:
         """Return the terms that there are, by name."""
-        terms = attrs.asdict(self, recurse=False)
-        return {name: term for name, term in terms.items() if term is not None}
+        return tensor_fields(self)
 
 
 def squared_error(
@@ -71,7 +71,7 @@ def objective(
     ``area_cost`` is the price of a layer that is opaque all over. Where a sprite looks like
     what is behind it, nothing else tells its mask whether to be there.
     """
-    filled = (scene.sprite != EMPTY).sum(1).to(images.dtype)
+    filled = scene.filled.sum(1).to(images.dtype)
     sprites = empty_cost * filled.mean()
     if area_cost:
         sprites = sprites + area_cost * masks.sum() / images[:, 0].numel()

@@ -8,11 +8,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from celstack.geometry.homography import chained, unchained
+from celstack.geometry.homography import compose, factor_out
 from celstack.interfaces.transform import Transform, Warp
 
 
-class Chain(nn.Module):
+class TransformChain(nn.Module):
     """Several transforms, one after the other, with their parameters side by side."""
 
     activity: Float[Tensor, " P"]
@@ -44,7 +44,7 @@ class Chain(nn.Module):
         """Count the parameters of each transform."""
         return tuple(transform.num_params for transform in self)
 
-    def moves(self) -> bool:
+    def has_warp(self) -> bool:
         """Tell whether any transform in use moves pixels."""
         pairs = zip(self, self._active, strict=True)
         return any(isinstance(t, Warp) and _in_use(t, active) for t, active in pairs)
@@ -63,7 +63,8 @@ class Chain(nn.Module):
         ]
         self.activity.copy_(torch.tensor(active))
 
-    def working(self) -> list[bool]:
+    @property
+    def active(self) -> list[bool]:
         """Tell which transforms work; the others stay in their rest pose."""
         return list(self._active)
 
@@ -93,10 +94,10 @@ class Chain(nn.Module):
                 matrix = transform.matrix(own)
                 if matrix is None:
                     return None
-                result = chained(matrix, result)
+                result = compose(matrix, result)
         return result
 
-    def place(
+    def params_from_matrix(
         self, matrix: Float[Tensor, "n 2 3"]
     ) -> tuple[Float[Tensor, "n P"], Float[Tensor, "n 2 3"]]:
         """Follow a map with the warps at work; return what is left of it, too.
@@ -106,15 +107,15 @@ class Chain(nn.Module):
         params = matrix.new_zeros(len(matrix), self.num_params)
         for transform, own, active in reversed(list(self._slots(params))):
             if isinstance(transform, Warp):
-                placed = transform.place(matrix) if active else None
+                placed = transform.params_from_matrix(matrix) if active else None
                 if placed is not None:
                     own.copy_(placed)
                 done = transform.matrix(own)
                 # What is no matrix cannot be told where to look, and rests.
-                matrix = matrix if done is None else unchained(matrix, done[:, :2])
+                matrix = matrix if done is None else factor_out(matrix, done[:, :2])
         return params, matrix
 
-    def adjust(
+    def precompose(
         self, params: Float[Tensor, "n P"], change: Float[Tensor, "n 2 3"]
     ) -> Float[Tensor, "n P"] | None:
         """Let the canvas look through another map first; None if no warp at work can.
@@ -126,7 +127,7 @@ class Chain(nn.Module):
             matrix = transform.matrix(own) if active and isinstance(transform, Warp) else None
             if isinstance(transform, Warp) and matrix is not None:
                 flat = matrix[:, :2] / (matrix[:, 2:, 2:] if matrix.shape[1] == 3 else 1.0)
-                placed = transform.place(chained(flat, change))
+                placed = transform.params_from_matrix(compose(flat, change))
                 if placed is not None:
                     own.copy_(placed)
                     return params
@@ -136,9 +137,9 @@ class Chain(nn.Module):
         self, gains: Float[Tensor, "n C"], offsets: Float[Tensor, "n C"] | None = None
     ) -> Float[Tensor, "n P"] | None:
         """Let the first transform at work that can multiply colours by gains, add offsets."""
-        return self.recolour(gains.new_zeros(len(gains), self.num_params), gains, offsets)
+        return self.recolor(gains.new_zeros(len(gains), self.num_params), gains, offsets)
 
-    def recolour(
+    def recolor(
         self,
         params: Float[Tensor, "n P"],
         gains: Float[Tensor, "n C"],
@@ -175,7 +176,7 @@ def _in_use(transform: Transform, active: bool) -> bool:
 
 def _read_activity(chain: nn.Module, _: object) -> None:
     """Find out from loaded weights which transforms are at work."""
-    assert isinstance(chain, Chain)
+    assert isinstance(chain, TransformChain)
     if not hasattr(chain, "activity"):
         return  # not prepared: loading says itself what does not fit
     parts = chain.activity.split(chain.sizes)

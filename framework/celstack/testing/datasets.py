@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
-from typing import Any
 
-import attrs
 import numpy as np
 import torch
 
 from celstack.interfaces.dataset import Batch, Dataset
+from celstack.tensor_fields import map_tensors, tensor_fields
 from celstack.testing.assertions import demand
 
 READ = 6
@@ -76,10 +75,10 @@ def _check_truth(dataset: Dataset, batch: Batch) -> None:
     if batch.classes is not None and names:
         known = int(batch.classes.max()) <= names
         demand(dataset, known, "class_names has a name for each class, counted from 1")
-    if batch.instances is not None and dataset.most_objects is not None:
+    if batch.instances is not None and dataset.max_objects is not None:
         most = max(len(image[image > 0].unique()) for image in batch.instances)
-        law = f"no image shows more than most_objects = {dataset.most_objects}, but {most} are"
-        demand(dataset, most <= dataset.most_objects, law)
+        law = f"no image shows more than max_objects = {dataset.max_objects}, but {most} are"
+        demand(dataset, most <= dataset.max_objects, law)
 
 
 def _check_function(dataset: Dataset, split: str, indices: Sequence[int], batch: Batch) -> None:
@@ -96,17 +95,9 @@ def _check_function(dataset: Dataset, split: str, indices: Sequence[int], batch:
 
 
 def _some(batch: Batch, rows: list[int]) -> Batch:
-    fields: dict[str, Any] = {k: v if v is None else v[rows] for k, v in _fields(batch)}
-    return Batch(**fields)
+    return map_tensors(lambda values: values[rows], batch)
 
 
 def _same(left: Batch, right: Batch) -> bool:
-    pairs = zip(_fields(left), _fields(right), strict=True)
-    return all(
-        (a is None and b is None) or (a is not None and b is not None and torch.equal(a, b))
-        for (_, a), (_, b) in pairs
-    )
-
-
-def _fields(batch: Batch) -> list[tuple[str, torch.Tensor | None]]:
-    return [(field.name, getattr(batch, field.name)) for field in attrs.fields(Batch)]
+    a, b = tensor_fields(left), tensor_fields(right)
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)

@@ -12,6 +12,7 @@ import torch
 from celstack.interfaces.dataset import Batch
 from celstack.interfaces.metric import Metric
 from celstack.scene import EMPTY, Rendering, Scene
+from celstack.tensor_fields import map_tensors
 from celstack.testing.assertions import demand, seeded
 
 IMAGES, LAYERS, SPRITES, CHANNELS, HEIGHT, WIDTH = 6, 2, 3, 3, 5, 6
@@ -87,13 +88,9 @@ def _split(judged: Judged, sizes: Sequence[int]) -> list[Judged]:
     scene, rendering, batch = judged
     groups = []
     for images in torch.arange(IMAGES).split(list(sizes)):
-        groups.append((scene[images], _some(rendering, images), _some(batch, images)))
+        some = map_tensors(lambda values, images=images: values[images], batch)
+        groups.append((scene[images], rendering[images], some))
     return groups
-
-
-def _some(record: Any, images: torch.Tensor) -> Any:
-    fields = {f.name: getattr(record, f.name) for f in attrs.fields(type(record))}
-    return type(record)(**{k: v if v is None else v[images] for k, v in fields.items()})
 
 
 def _score(metric: Metric, batches: Sequence[Judged]) -> Any:

@@ -29,7 +29,7 @@ class PlainDataset(Dataset):
     """One bright square to an image, somewhere on noise."""
 
     image_shape = (3, 8, 10)
-    most_objects = 1
+    max_objects = 1
 
     def count(self, split: str) -> int:
         """Return more for training than for testing."""
@@ -104,7 +104,7 @@ class PlainWarp(Warp):
             [torch.eye(2).to(params).expand(len(params), 2, 2), -params[..., None]], 2
         )
 
-    def place(self, matrix: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n 2"]:
+    def params_from_matrix(self, matrix: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n 2"]:
         """Keep the centre."""
         return -torch.linalg.solve(matrix[:, :, :2], matrix[:, :, 2:])[:, :, 0]
 

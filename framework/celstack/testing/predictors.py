@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from celstack.interfaces.predictor import ActiveTransforms, Outline, Prediction, Predictor
+from celstack.tensor_fields import tensor_fields
 from celstack.testing.assertions import (
     check_same_start,
     check_unprepared,
@@ -84,7 +85,7 @@ def _check_start(predictor: Predictor, outline: Outline, images: Tensor) -> None
         "background_params": (IMAGES, outline.backgrounds, outline.background_params),
         "occlusion_logits": (IMAGES, outline.occlusion_logits),
     }
-    for name, values in _values(predictor(images)).items():
+    for name, values in tensor_fields(predictor(images)).items():
         shape = tuple(values.shape)
         law = f"{name} has the shape {expected[name]} for {outline}"
         demand(predictor, shape == expected[name], f"{law}, but it is {shape}")
@@ -93,7 +94,7 @@ def _check_start(predictor: Predictor, outline: Outline, images: Tensor) -> None
 
 
 def _check_gradients(predictor: Predictor, images: Tensor) -> None:
-    values = _values(predictor.train()(images)).values()
+    values = tensor_fields(predictor.train()(images)).values()
     learned = [value for value in values if value.numel()]
     law = "gradients reach its parameters, so that it can leave the rest pose"
     demand(predictor, all(value.requires_grad for value in learned), law)
@@ -145,7 +146,7 @@ def _columns(
 
 
 def _weighted(prediction: Prediction, columns: dict[str, Tensor]) -> Tensor:
-    values = _values(prediction)
+    values = tensor_fields(prediction)
     return torch.stack(
         [
             (values[name][..., some] * (1.0 + values[name][..., some])).sum()
@@ -175,8 +176,8 @@ def _check_per_sprite(predictor: Predictor, outline: Outline, images: Tensor) ->
         demand(predictor, fits, law)
     for parameter in predictor.parameters():  # away from zero, where all sprites are alike
         parameter.add_(0.1 * torch.randn_like(parameter))
-    before = _values(predictor(images))
-    alone = _values(predictor(images[:1]))
+    before = tensor_fields(predictor(images))
+    alone = tensor_fields(predictor(images[:1]))
     for name, values in before.items():
         same = close(alone[name], values[:1], 1e-4)
         demand(predictor, same, f"in eval mode {name} of an image depend on no other image")
@@ -185,12 +186,8 @@ def _check_per_sprite(predictor: Predictor, outline: Outline, images: Tensor) ->
     order = torch.arange(outline.sprites).roll(1)
     for parameter, axis in listed:
         parameter.copy_(parameter.index_select(axis, order))
-    after = _values(predictor(images))
+    after = tensor_fields(predictor(images))
     swapped = close(after["sprite_params"], before["sprite_params"][:, :, order], 1e-4)
     law = "swapping sprites in what per_sprite lists swaps their predictions, and no others"
     others = all(close(after[name], before[name]) for name in before if name != "sprite_params")
     demand(predictor, swapped and others, law)
-
-
-def _values(prediction: Prediction) -> dict[str, Tensor]:
-    return {field.name: getattr(prediction, field.name) for field in attrs.fields(Prediction)}

@@ -49,6 +49,9 @@ def _check_images(prototype: Prototype, channels: int, with_alpha: bool) -> None
     law = f"images() begins with the shape (count, channels + 1) = {expected}"
     shaped = images.ndim == 4 and images.shape[:2] == expected
     demand(prototype, shaped, f"{law}, but it is {tuple(images.shape)}")
+    size = tuple(images.shape[2:])
+    law = f"size is the height and width of images(), or None, but it is {prototype.size}"
+    demand(prototype, prototype.size in (None, size), f"{law} and images() are {size}")
     demand(prototype, bool(images.isfinite().all()), "images() is finite")
     again = torch.equal(images, prototype.images())
     demand(prototype, again, "images() are the images as they are now, but two calls differ")

@@ -112,7 +112,7 @@ def _check_empty(
     selector: Selector, scene: Scene, model: Decomposer, images: Tensor, noise: Tensor | None
 ) -> None:
     nothing = scene.evolve(sprite=torch.full_like(scene.sprite, EMPTY))
-    filled = (scene.sprite != EMPTY).sum(1)
+    filled = scene.filled.sum(1)
     cost = squared_error(images, model.render(scene, noise).image)
     cost = cost + (selector.empty_cost or 0.0) * filled
     empty = squared_error(images, model.render(nothing, noise).image)

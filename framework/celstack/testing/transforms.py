@@ -11,8 +11,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd import gradcheck
 
-from celstack.geometry.homography import off_horizon, whole
-from celstack.geometry.sampling import canvas_points
+from celstack.geometry.homography import clamp_depth, to_3x3
+from celstack.geometry.sampling import pixel_centers
 from celstack.interfaces.transform import Transform, Warp
 from celstack.testing.assertions import check_unprepared, close, demand, seeded
 
@@ -81,7 +81,7 @@ def _check_rest(transform: Transform, images: Float[Tensor, "n D h w"]) -> None:
     law = "all-zero parameters leave every {} where it is (or rest_is_identity is False)"
     if isinstance(transform, Warp):
         height, width = images.shape[-2:]
-        points = canvas_points(height, width, images).expand(len(images), -1, -1)
+        points = pixel_centers(height, width, images).expand(len(images), -1, -1)
         demand(transform, close(transform.pull(points, zeros), points), law.format("point"))
     else:
         demand(transform, close(transform(images, zeros), images), law.format("pixel"))
@@ -106,7 +106,7 @@ def _check_rows(transform: Transform, images: Float[Tensor, "n D h w"]) -> None:
 
 def _check_points(warp: Warp, canvas: tuple[int, int]) -> None:
     like = torch.zeros(())
-    points = canvas_points(*canvas, like=like).expand(IMAGES, -1, -1)
+    points = pixel_centers(*canvas, like=like).expand(IMAGES, -1, -1)
     params = _params(warp, IMAGES)
     pulled = warp.pull(points, params)
     some = torch.randperm(points.shape[1])[:5]
@@ -116,8 +116,8 @@ def _check_points(warp: Warp, canvas: tuple[int, int]) -> None:
     matrix = warp.matrix(params)
     if matrix is not None:
         ones = torch.ones_like(points[..., :1])
-        found = torch.cat([points, ones], dim=2) @ whole(matrix).mT
-        same = close(found[..., :2] / off_horizon(found[..., 2:]), pulled)
+        found = torch.cat([points, ones], dim=2) @ to_3x3(matrix).mT
+        same = close(found[..., :2] / clamp_depth(found[..., 2:]), pulled)
         demand(warp, same, "matrix says the same as pull, but points look elsewhere")
 
 
@@ -151,7 +151,7 @@ def _check_browser(transform: Transform) -> None:
 
 def _check_place(warp: Warp) -> None:
     turned = torch.tensor([[1.5, 0.3, 0.1], [-0.2, 1.4, -0.3]]).expand(IMAGES, -1, -1)
-    if warp.place(turned) is None:
+    if warp.params_from_matrix(turned) is None:
         return
     rest = warp.matrix(torch.zeros(IMAGES, warp.num_params))
     demand(warp, rest is not None, "a warp that can place has a matrix")
@@ -167,7 +167,7 @@ def _check_place(warp: Warp) -> None:
 
 def _placed(warp: Warp, matrix: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n 2 3"]:
     """Return what becomes of a matrix when a warp has placed it."""
-    params = warp.place(matrix)
+    params = warp.params_from_matrix(matrix)
     assert params is not None  # it could place before
     placed = warp.matrix(params)
     assert placed is not None  # as at rest
@@ -199,7 +199,7 @@ def _gradients_are_true(transform: Transform, images: Tensor, params: Tensor) ->
     if isinstance(transform, Warp):
         # The coordinates, not the pixels: those have kinks wherever a pixel begins.
         function = transform.pull
-        given = canvas_points(2, 3, like=images).expand(2, -1, -1).clone().requires_grad_()
+        given = pixel_centers(2, 3, like=images).expand(2, -1, -1).clone().requires_grad_()
     if transform.num_params:
         return gradcheck(function, (given, params), raise_exception=False)
     return gradcheck(lambda only: function(only, params), (given,), raise_exception=False)

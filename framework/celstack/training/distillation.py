@@ -14,21 +14,21 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy
 
-from celstack.geometry.sampling import canvas_points
+from celstack.geometry.sampling import pixel_centers
 from celstack.geometry.softclip import softclip
 from celstack.interfaces.predictor import Prediction
 from celstack.interfaces.selector import Selector
 from celstack.model.decomposer import Decomposer
 from celstack.model.objective import Loss, objective
-from celstack.model.transform_chain import Chain
-from celstack.scene import EMPTY, Scene
+from celstack.model.transform_chain import TransformChain
+from celstack.scene import Scene
 
 ACROSS = 4
 """Where points look is compared for so many rows, and columns, of the canvas."""
 THERE = 0.5
 """A layer is where its alpha is more than this."""
 
-Steps = Sequence[tuple[Chain, Float[Tensor, "n _"]]]
+Steps = Sequence[tuple[TransformChain, Float[Tensor, "n _"]]]
 """Chains with their parameters, from the sprite to the canvas."""
 Counted = Callable[[Bool[Tensor, "*any"]], Shaped[Tensor, ""]]
 
@@ -72,7 +72,7 @@ def disagreement(
     selector finds out by itself that it explains nothing. ``counted`` says over how many the
     means are, which is not what is here when other processes have a part of the batch.
     """
-    filled = scene.sprite != EMPTY
+    filled = scene.filled
     overlap = overlap & filled[:, :, None] & filled[:, None, :]
     with torch.no_grad():
         costs = _costs(decomposer, prediction, scene)
@@ -189,7 +189,7 @@ def _effect(
     images: Float[Tensor, "n D h w"], steps: Steps
 ) -> tuple[Float[Tensor, "n D h w"], Float[Tensor, "n m 2"]]:
     """Return what images come to look like, premultiplied, and where points look in them."""
-    points = canvas_points(ACROSS, ACROSS, like=images).expand(len(images), -1, -1)
+    points = pixel_centers(ACROSS, ACROSS, like=images).expand(len(images), -1, -1)
     for chain, params in steps:
         images = chain.change_pixels(images, params)
     for chain, params in reversed(steps):

@@ -239,6 +239,6 @@ def _learn(
 
 def begin_stage(decomposer: Decomposer, stage: Stage) -> None:
     """Set what is at work in a stage, and what is frozen."""
-    decomposer.use(stage.selector)
+    decomposer.use_selector(stage.selector)
     decomposer.activate(stage.transforms)
     decomposer.sprites_frozen = stage.freeze_sprites

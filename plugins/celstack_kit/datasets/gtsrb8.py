@@ -44,7 +44,7 @@ class Gtsrb8(Dataset):
     """
 
     splits = ("train",)
-    most_objects = 1
+    max_objects = 1
     class_names = tuple(CLASSES.values())
     files = (ARCHIVE, FOLDER)
     # Not GTSRB-Training_fixed.zip of the same host: that is the set of an earlier stage.

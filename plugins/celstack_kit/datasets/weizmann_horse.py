@@ -35,7 +35,7 @@ class WeizmannHorse(Dataset):
     """
 
     splits = ("train",)
-    most_objects = 1
+    max_objects = 1
     class_names = ("horse",)
     files = (ARCHIVE, FOLDER)
     elsewhere = (

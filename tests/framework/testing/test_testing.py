@@ -220,8 +220,8 @@ class Shrunk(PlainWarp):
 class Misplaced(PlainWarp):
     """Goes the other way when it is told where to go."""
 
-    def place(self, matrix):
-        return -super().place(matrix)
+    def params_from_matrix(self, matrix):
+        return -super().params_from_matrix(matrix)
 
 
 class Uncertain(PlainWarp):
@@ -271,8 +271,8 @@ def test_a_warp_may_say_that_its_rest_pose_is_not_the_identity():
         def matrix(self, params):
             return super().matrix(params) * torch.tensor([2.0, 2.0, 1.0])
 
-        def place(self, matrix):
-            return 2 * super().place(matrix)
+        def params_from_matrix(self, matrix):
+            return 2 * super().params_from_matrix(matrix)
 
     check_transform(Placing())
 
@@ -336,6 +336,12 @@ class Sideways(PlainPrototype):
         return [self.light]
 
 
+class Understated(PlainPrototype):
+    """Says that its images are smaller than they are."""
+
+    size = (2, 2)
+
+
 class Idle(PlainPrototype):
     def prepare(self, sample, with_alpha):
         super().prepare(sample, with_alpha)
@@ -353,6 +359,7 @@ class Idle(PlainPrototype):
         (Glaring, r"near \[0, 1\]"),
         (Strewn, "two starts differ"),
         (Sideways, "along axis 0"),
+        (Understated, r"size .* is \(2, 2\) and images\(\) are \(9, 7\)"),
         (Idle, "light"),
     ],
 )
@@ -675,7 +682,7 @@ class Turned(PlainDataset):
 
 
 class Crowd(PlainDataset):
-    most_objects = 0
+    max_objects = 0
 
 
 class Negative(PlainDataset):
@@ -716,7 +723,7 @@ class Unpicklable(PlainDataset):
         (Bytes, "float32"),
         (Bright, r"in \[0, 1\]"),
         (Turned, "image_shape"),
-        (Crowd, "most_objects"),
+        (Crowd, "max_objects"),
         (Negative, "0 or more"),
         (Nameless, "class_names"),
         (Barren, "'test' has 0"),

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
-from celstack.geometry.sampling import look_up
+from celstack.geometry.sampling import sample_points
 from celstack.geometry.softclip import SLOPE, softclip
 
 FIXED = 1e6
@@ -71,7 +71,7 @@ class View(ABC):
     def _find(self, pulled: Float[Tensor, "a b m 2"]) -> tuple[Tensor, Tensor, Tensor]:
         """Look sprites up, and how they change across and down: (a, b, D, m) each."""
         rows, columns, points, _ = pulled.shape
-        found = look_up(self.sprites, pulled.transpose(0, 1).flatten(1, 2), self.outside)
+        found = sample_points(self.sprites, pulled.transpose(0, 1).flatten(1, 2), self.outside)
         depth = self.sprites.shape[1]
         found = found.view(columns, depth, rows, points).permute(2, 0, 1, 3)
         itself, across, down = found.chunk(3, dim=2)
