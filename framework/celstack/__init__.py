@@ -1,4 +1,12 @@
-"""Celstack: learn the sprites that images are made of, and see images as stacks of them."""
+"""Celstack: unsupervised decomposition of images into layers of learned sprites.
+
+The names in ``__all__`` are the public interface, together with the packages
+``celstack.geometry``, ``celstack.model``, ``celstack.data``, ``celstack.evaluation``,
+``celstack.report`` and ``celstack.testing`` and the modules ``celstack.text`` and
+``celstack.progress``::
+
+    from celstack import Warp, hookimpl, open_run, run
+"""
 
 from __future__ import annotations
 
@@ -29,14 +37,19 @@ if TYPE_CHECKING:
     from celstack.model.candidate_selector import CandidateSelector
     from celstack.model.candidates import Candidates
     from celstack.model.decomposer import Decomposer
+    from celstack.model.objective import Loss
     from celstack.recipe.assembly import Assembly, Evaluation, Stage, Training, Transforms
+    from celstack.recipe.schedule import Phase
     from celstack.runs.directory import RunDirectory
+    from celstack.runs.findings import Finding
     from celstack.runs.open import OpenRun, open_run
     from celstack.scene import EMPTY, Rendering, Scene
+    from celstack.signals import INTERRUPTED_TWICE
+    from celstack.tensor_fields import map_tensors
     from celstack.training.evaluate import score
     from celstack.training.loop import Trained, run
 
-# Public names are imported when they are first used, because most of them bring torch in.
+# Imported when first used, because most of them import torch.
 _HOME = {
     "Assembly": "recipe.assembly",
     "Batch": "interfaces.dataset",
@@ -47,6 +60,10 @@ _HOME = {
     "Dataset": "interfaces.dataset",
     "Decomposer": "model.decomposer",
     "EMPTY": "scene",
+    "Finding": "runs.findings",
+    "INTERRUPTED_TWICE": "signals",
+    "Loss": "model.objective",
+    "Phase": "recipe.schedule",
     "Encoder": "interfaces.encoder",
     "Evaluation": "recipe.assembly",
     "Metric": "interfaces.metric",
@@ -69,6 +86,7 @@ _HOME = {
     "Transforms": "recipe.assembly",
     "Warp": "interfaces.transform",
     "hookimpl": "hookspecs",
+    "map_tensors": "tensor_fields",
     "open_run": "runs.open",
     "read_images": "export.decompose",
     "read_scene": "export.scene_json",
@@ -79,6 +97,7 @@ _HOME = {
 
 __all__ = [
     "EMPTY",
+    "INTERRUPTED_TWICE",
     "ActiveTransforms",
     "Assembly",
     "Batch",
@@ -91,10 +110,13 @@ __all__ = [
     "Decomposer",
     "Encoder",
     "Evaluation",
+    "Finding",
+    "Loss",
     "Metric",
     "Observer",
     "OpenRun",
     "Outline",
+    "Phase",
     "Prediction",
     "Predictor",
     "Prototype",
@@ -110,6 +132,7 @@ __all__ = [
     "Transforms",
     "Warp",
     "hookimpl",
+    "map_tensors",
     "open_run",
     "read_images",
     "read_scene",

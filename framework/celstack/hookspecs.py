@@ -147,5 +147,5 @@ def celstack_run_finished(folder: Path | None, scores: Mapping[str, float]) -> N
 def celstack_run_stopped(step: int, reason: str) -> None:
     """Hear that the run ends before its last step, and why.
 
-    A user who was heard twice, ``celstack.signals.AT_ONCE``, waits for nothing.
+    A user who was heard twice, ``celstack.signals.INTERRUPTED_TWICE``, waits for nothing.
     """

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-AT_ONCE = "interrupted twice"
-"""Why a run stops whose user does not wait: nothing that takes long should be begun."""
+INTERRUPTED_TWICE = "interrupted twice"
+"""The reason of an interruption after which nothing that takes long should be started."""
 Handler = Callable[[int, FrameType | None], object]
 
 
@@ -49,7 +49,7 @@ def uninterrupted() -> Iterator[None]:
     def wait(number: int, frame: FrameType | None) -> None:
         waiting.append((number, frame))
         if len(waiting) > 1 and before[number] is signal.default_int_handler:
-            raise KeyboardInterrupt(AT_ONCE)
+            raise KeyboardInterrupt(INTERRUPTED_TWICE)
         if len(waiting) > 1:
             before[number](number, frame)
 

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from celstack.signals import AT_ONCE, Terminated, heeding_termination, uninterrupted
+from celstack.signals import INTERRUPTED_TWICE, Terminated, heeding_termination, uninterrupted
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT can be sent there")
 
@@ -26,7 +26,7 @@ def test_an_interruption_waits_for_the_end():
 def test_a_second_one_does_not_wait():
     story = []
 
-    with pytest.raises(KeyboardInterrupt, match=AT_ONCE), uninterrupted():
+    with pytest.raises(KeyboardInterrupt, match=INTERRUPTED_TWICE), uninterrupted():
         press()
         press()
         story.append("done")

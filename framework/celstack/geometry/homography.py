@@ -27,7 +27,7 @@ def clamp_depth(depth: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
     return torch.where(depth < 0, depth.clamp_max(-MIN_DEPTH), depth.clamp_min(MIN_DEPTH))
 
 
-def compose(
+def compose_matrices(
     second: Float[Tensor, "*n r 3"], first: Float[Tensor, "*n q 3"]
 ) -> Float[Tensor, "*n s 3"]:
     """Return the map that looks through the first, then through the second."""

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from celstack.geometry.softclip import softclip
+from celstack.geometry.soft_bounds import softclip
 from celstack.geometry.windows import Windows
 from celstack.interfaces.predictor import Prediction
 from celstack.model.sprite_warp import SpriteWarp, warp_sprites

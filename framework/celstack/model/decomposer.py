@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from celstack.errors import CelstackError
 from celstack.geometry.sampling import pixel_centers, sample_canvas
-from celstack.geometry.softclip import softclip
+from celstack.geometry.soft_bounds import softclip
 from celstack.geometry.windows import Windows
 from celstack.interfaces.compositor import Compositor
 from celstack.interfaces.predictor import ActiveTransforms, Outline, Prediction, Predictor

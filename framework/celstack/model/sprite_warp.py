@@ -10,7 +10,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import grid_sample
 
-from celstack.geometry.homography import bounding_box, compose, sampling_grid, to_grid_units
+from celstack.geometry.homography import (
+    bounding_box,
+    compose_matrices,
+    sampling_grid,
+    to_grid_units,
+)
 from celstack.geometry.sampling import (
     boxes_meet_image,
     pixel_centers,
@@ -61,7 +66,8 @@ class SpriteWarp:
         of_sprite = sprite_chain.matrix(sprite_params)
         if matrix is not None and of_sprite is not None:
             grouped = of_sprite.unflatten(0, (canvases, times))
-            matrix = compose(grouped, matrix[:, None].expand(-1, times, -1, -1)).flatten(0, 1)
+            of_layer = matrix[:, None].expand(-1, times, -1, -1)
+            matrix = compose_matrices(grouped, of_layer).flatten(0, 1)
         else:
             matrix = None
 

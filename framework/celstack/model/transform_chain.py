@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from celstack.geometry.homography import compose, factor_out
+from celstack.geometry.homography import compose_matrices, factor_out
 from celstack.interfaces.transform import Transform, Warp
 
 
@@ -94,7 +94,7 @@ class TransformChain(nn.Module):
                 matrix = transform.matrix(own)
                 if matrix is None:
                     return None
-                result = compose(matrix, result)
+                result = compose_matrices(matrix, result)
         return result
 
     def params_from_matrix(
@@ -127,7 +127,7 @@ class TransformChain(nn.Module):
             matrix = transform.matrix(own) if active and isinstance(transform, Warp) else None
             if isinstance(transform, Warp) and matrix is not None:
                 flat = matrix[:, :2] / (matrix[:, 2:, 2:] if matrix.shape[1] == 3 else 1.0)
-                placed = transform.params_from_matrix(compose(flat, change))
+                placed = transform.params_from_matrix(compose_matrices(flat, change))
                 if placed is not None:
                     own.copy_(placed)
                     return params

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy
 
 from celstack.geometry.sampling import pixel_centers
-from celstack.geometry.softclip import softclip
+from celstack.geometry.soft_bounds import softclip
 from celstack.interfaces.predictor import Prediction
 from celstack.interfaces.selector import Selector
 from celstack.model.decomposer import Decomposer

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from celstack import CelstackError
-from celstack.data.paths import find, places
+from celstack.data import find, places
 from celstack_kit.dataset_support.cache_writer import Writer
 from celstack_kit.dataset_support.generated import Generated
 from celstack_kit.dataset_support.image_cache import Stored, stored

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from celstack import Batch, CelstackError, Dataset, Source, hookimpl
-from celstack.data.paths import find, look
+from celstack.data import find, look
 from celstack_kit.formats.matlab import read_arrays
 from celstack_kit.formats.read_errors import LOG, naming
 

@@ -13,7 +13,7 @@ from PIL import Image
 from torch import Tensor
 
 from celstack import Batch, CelstackError, Dataset, hookimpl
-from celstack.data.paths import find
+from celstack.data import find
 from celstack_kit.formats.archive import Archive
 from celstack_kit.formats.images import as_tensor, decode
 from celstack_kit.formats.read_errors import LOG, sound

@@ -14,7 +14,7 @@ from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 from torch import Tensor
 
 from celstack import CelstackError
-from celstack.data.images import formats
+from celstack.data import formats
 from celstack_kit.formats.read_errors import naming
 
 

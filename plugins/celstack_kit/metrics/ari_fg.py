@@ -5,7 +5,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from celstack import Batch, Metric, Rendering, Scene, hookimpl
-from celstack.evaluation.confusion import contingency
+from celstack.evaluation import contingency
 from celstack_kit.metrics.ari import index_of_tables
 
 

@@ -6,9 +6,8 @@ from typing import Annotated
 
 from annotated_types import Ge
 
-from celstack import Assembly, Decomposer, Observer, RunDirectory, hookimpl
-from celstack.report.run_page import State, make_page
-from celstack.signals import AT_ONCE
+from celstack import INTERRUPTED_TWICE, Assembly, Decomposer, Observer, RunDirectory, hookimpl
+from celstack.report import State, make_page
 
 SHARE = 20
 """Making pages takes no more than one part in so many of a run's time."""
@@ -48,7 +47,7 @@ class Report(Observer):
     @hookimpl
     def celstack_run_stopped(self, step: int, reason: str) -> None:
         """Write a page about what was learned until then, unless nobody waits for it."""
-        if reason == AT_ONCE:
+        if reason == INTERRUPTED_TWICE:
             return
         self._write(State(f"The run was stopped after step {step:,}: {reason}."))
 

@@ -17,7 +17,7 @@ from celstack import (
     Decomposer,
     hookimpl,
 )
-from celstack.model.layer_stack import LayerStack
+from celstack.model import LayerStack
 
 
 class Exhaustive(CandidateSelector):

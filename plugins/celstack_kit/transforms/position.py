@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from celstack import BrowserCode, Warp, hookimpl
-from celstack.geometry.softclip import softexp
+from celstack.geometry import softexp
 
 LEAST = 1e-9
 """So small a share of the canvas is lost when a sprite covers all of it: no pixel's worth."""

@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from celstack import BrowserCode, Warp, hookimpl
-from celstack.geometry.homography import clamp_depth
+from celstack.geometry import clamp_depth
 
 
 class Projective(Warp):

@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from celstack import BrowserCode, Warp, hookimpl
-from celstack.geometry.softclip import softexp
+from celstack.geometry import softexp
 
 
 class Similarity(Warp):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from celstack import Assembly, Stage, run
-from celstack.signals import AT_ONCE
+from celstack.signals import INTERRUPTED_TWICE
 from celstack.testing import check_observer
 from celstack.testing.model import PlainSelector
 from celstack.testing.parts import (
@@ -100,7 +100,7 @@ def test_nobody_who_was_heard_twice_waits_for_a_page(tmp_path):
     observer = Report()
     begin(observer, tmp_path)
 
-    observer.celstack_run_stopped(step=3, reason=AT_ONCE)
+    observer.celstack_run_stopped(step=3, reason=INTERRUPTED_TWICE)
 
     assert list(tmp_path.iterdir()) == []
 

@@ -16,10 +16,8 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from celstack import Decomposer, Observer, hookimpl
-from celstack.model.objective import Loss
-from celstack.recipe.schedule import Phase
-from celstack.runs.findings import Finding
+from celstack import Decomposer, Finding, Observer, Phase, hookimpl
+from celstack.model import Loss
 from celstack_kit.observers.progress.half_blocks import draw
 
 LINES = 10

@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from celstack.geometry.sampling import pixel_centers, sample_points
+from celstack.geometry import pixel_centers, sample_points
 from celstack.progress import WorkProgress
 from celstack_kit.prototypes.pixels.invariant_kmeans import FAINT, NOISE, picture, plain
 

@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from celstack import CelstackError, Decomposer, Scene, Selector, hookimpl
-from celstack.geometry.sampling import pixel_centers
+from celstack.geometry import pixel_centers
 from celstack_kit.selectors.fitting.gauss_newton import Costs, approach
 from celstack_kit.selectors.fitting.pose_space import Poses
 from celstack_kit.selectors.fitting.residuals import FIXED, Composite, View, Window

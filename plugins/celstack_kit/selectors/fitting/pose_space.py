@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from celstack import Decomposer, Warp
-from celstack.model.transform_chain import TransformChain
+from celstack.model import TransformChain
 
 NUDGE = 1e-2
 """How far parameters are moved to see what they move: most warps are linear in them."""

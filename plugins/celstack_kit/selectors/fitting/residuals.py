@@ -13,8 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
-from celstack.geometry.sampling import sample_points
-from celstack.geometry.softclip import SLOPE, softclip
+from celstack.geometry import SOFTCLIP_SLOPE, sample_points, softclip
 
 FIXED = 1e6
 """What costs so much stays as it is."""
@@ -186,7 +185,7 @@ class Composite(View):
             features = self._features(colour, mask, self.backdrops[background])
             gram, tints, misses, error = self._tint(features, self.rest)
         sprite, offset, behind, beyond = tints[..., None].unbind(3)
-        steep = torch.where((itself[:, :, -1:] - 0.5).abs() < 0.5, 1.0, SLOPE)
+        steep = torch.where((itself[:, :, -1:] - 0.5).abs() < 0.5, 1.0, SOFTCLIP_SLOPE)
         gap = (sprite * colour + offset - behind * self.backdrops[background] - beyond) * steep
         paint = sprite * mask
         across, down = (

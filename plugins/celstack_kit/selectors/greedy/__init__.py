@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from celstack import EMPTY, Candidates, CandidateSelector, hookimpl
-from celstack.model.layer_stack import LayerStack
+from celstack.model import LayerStack
 from celstack.model.numba_jit import supports
 
 

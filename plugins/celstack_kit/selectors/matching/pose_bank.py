@@ -8,8 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import avg_pool2d
 
-from celstack.geometry.sampling import sample_points
-from celstack.geometry.softclip import softclip
+from celstack.geometry import sample_points, softclip
 from celstack_kit.selectors.matching.low_rank import Blends, find_shares
 from celstack_kit.selectors.matching.placement import turned_back
 from celstack_kit.selectors.matching.templates import LEAST, Around, Templates

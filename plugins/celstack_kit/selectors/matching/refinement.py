@@ -6,8 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from celstack.geometry.sampling import sample_points
-from celstack.geometry.softclip import softclip
+from celstack.geometry import sample_points, softclip
 from celstack_kit.selectors.matching.placement import turned_back
 from celstack_kit.selectors.matching.templates import LEAST, Around
 
