@@ -14,13 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from celstack import EMPTY, Candidates
-from celstack.model.numba_jit import (
-    array,
-    check_shape,
-    compiled,
-    parallel_for,
-    window_corners,
-)
+from celstack.model.numba_jit import array, check_shape, compiled, parallel_for, window_corners
 
 
 def choose(
