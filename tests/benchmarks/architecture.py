@@ -101,9 +101,8 @@ def main() -> int:
     sizes: dict[str, list[int]] = defaultdict(list)
     for name, module in modules.items():
         sizes[package_of(name)].append(module.lines)
-    print(
-        "| package | modules | lines | longest | imports |\n| --- | ---: | ---: | ---: | --- |"
-    )
+    print("| package | modules | lines | longest | imports |")
+    print("| --- | ---: | ---: | ---: | --- |")
     for package, lines in sorted(sizes.items()):
         told = ", ".join(f"{other} {count}" for other, count in sorted(graph[package].items()))
         print(f"| {package} | {len(lines)} | {sum(lines)} | {max(lines)} | {told} |")

@@ -1,4 +1,4 @@
-"""SpriteWarp: where canvases look in sprites, and what they find there."""
+"""SpriteWarp: from canvases to sprites by a chain of warps, sampled once."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from celstack.model.transform_chain import TransformChain
 Pull = Callable[[Tensor], Tensor]
 """From points (g, m, 2) of g canvases to points (k, m, 2) of k sprites, k a multiple of g."""
 CELLS = 32
-"""Canvases are searched in about as many cells along their shorter side."""
+"""About how many cells the shorter side of a canvas is divided into when it is searched."""
 SLACK = 0.25
-"""How much further than its corners a cell may look, as a share of its own extent."""
+"""How far points of a cell may be mapped outside its mapped corners, relative to its size."""
 
 
 @attrs.frozen(eq=False)
 class SpriteWarp:
-    """Where each of g canvases looks in its sprites, of which there are k in all.
+    """The maps from g canvases to k sprites.
 
-    The sprites of a canvas follow one another. Where the map is a homography, ``matrix``
-    says the same as ``pull``, at less cost.
+    The sprites of a canvas follow one another, k / g for each. Where the maps are
+    homographies, ``matrix`` is the same as ``pull``, and cheaper.
     """
 
     canvases: int
@@ -53,10 +53,16 @@ class SpriteWarp:
         sprite_chain: TransformChain,
         sprite_params: Float[Tensor, "n P"],
     ) -> SpriteWarp:
-        """Look through what happens to layers, then through what happens to their sprites.
+        """Compose the warps of layers with those of their sprites.
 
-        Where nothing moves single sprites, all those of a canvas are looked at in the same
-        way, and k is g.
+        If the sprite chain has no warp, all sprites of a canvas are warped in the same way,
+        and k is g.
+
+        Args:
+            layer_chain: The transforms of layers.
+            layer_params: Their parameters for each canvas.
+            sprite_chain: The transforms of sprites, applied before those of layers.
+            sprite_params: Their parameters for each sprite; n is a multiple of g.
         """
         canvases = len(layer_params)
         matrix = layer_chain.matrix(layer_params)
@@ -81,7 +87,16 @@ class SpriteWarp:
 def warp_sprites(
     images: Float[Tensor, "k D h w"], warp: SpriteWarp, canvas: tuple[int, int]
 ) -> tuple[Windows, Float[Tensor, "k D v u"]]:
-    """Look sprites up wherever they can be seen; outside the windows there is nothing."""
+    """Warp sprites onto canvases.
+
+    Args:
+        images: The sprites.
+        warp: The maps from canvases to the sprites.
+        canvas: Height and width of the canvases.
+
+    Returns:
+        A window on each canvas and the sprites in it; sprites are transparent elsewhere.
+    """
     size = (images.shape[-2], images.shape[-1])
     windows = find_windows(warp, canvas, size, images)
     if warp.matrix is not None:
@@ -96,9 +111,9 @@ def warp_sprites(
 def find_windows(
     warp: SpriteWarp, canvas: tuple[int, int], size: tuple[int, int], like: Tensor
 ) -> Windows:
-    """Return a window on each canvas from which its sprites, all of this size, are seen."""
+    """Return a window on each canvas that contains all of its sprites, which have this size."""
     if like.device.type != "cpu":
-        # The size of a window would have to come back from the device; use all pixels.
+        # Computing window sizes would synchronize with the device; use whole canvases.
         return Windows.whole(canvas, warp.canvases)
     if warp.matrix is not None:
         low, high = bounding_box(to_grid_units(warp.matrix, size), canvas, size)
@@ -109,14 +124,14 @@ def find_windows(
 
 
 def repeat(points: Float[Tensor, "n m 2"], times: int) -> Float[Tensor, "k m 2"]:
-    """Repeat each canvas's points; canvases that share one copy go on sharing it."""
+    """Repeat each canvas's points; if all canvases share one copy, so does the result."""
     if points.stride(0) == 0:
         return points[:1].expand(len(points) * times, -1, -1)
     return points.repeat_interleave(times, dim=0)
 
 
 def _points(windows: Windows, like: Tensor) -> Float[Tensor, "g m 2"]:
-    """List the points of windows; one copy for all where these are whole canvases."""
+    """Return the pixel centers of windows; one shared copy if these are whole canvases."""
     if windows.are_whole:
         return pixel_centers(*windows.canvas, like=like).expand(len(windows), -1, -1)
     x, y = windows.coordinates(like)
@@ -127,7 +142,7 @@ def _points(windows: Windows, like: Tensor) -> Float[Tensor, "g m 2"]:
 def _search(
     warp: SpriteWarp, canvas: tuple[int, int], size: tuple[int, int], like: Tensor
 ) -> tuple[Float[Tensor, "g 2"], Float[Tensor, "g 2"]]:
-    """Bound the pixels of each canvas that see something, by looking from a lattice of them."""
+    """Bound the pixels of each canvas that show a sprite, by mapping a lattice of them."""
     height, width = canvas
     points = pixel_centers(height, width, like).view(height, width, 2)
     step = max(1, min(canvas) // CELLS)
@@ -151,7 +166,7 @@ def _lattice(length: int, step: int) -> Int[Tensor, " n"]:
 def _cells_seen(
     corners: Float[Tensor, "n r c 2"], size: tuple[int, int]
 ) -> Bool[Tensor, "n r-1 c-1"]:
-    """Tell which cells may see the sprite. Warps are smooth: a cell looks near its corners."""
+    """Return which cells may show the sprite: smooth warps map a cell near its corners."""
     low, high = corners, corners
     for axis in (1, 2):
         pairs = low.shape[axis] - 1
@@ -165,7 +180,7 @@ def _cells_seen(
 def _span(
     seen: Bool[Tensor, "g r"], lattice: Int[Tensor, " R"]
 ) -> tuple[Int[Tensor, " g"], Int[Tensor, " g"]]:
-    """Return where the seen part of each line begins and ends; nowhere: before it begins."""
+    """Return where the seen part of each line begins and ends; it ends before if empty."""
     flags = seen.to(torch.uint8)
     first, last = flags.argmax(1), seen.shape[1] - 1 - flags.flip(1).argmax(1)
     # A cell ends where the next begins; the last one, where the line does.
