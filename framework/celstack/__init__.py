@@ -10,10 +10,10 @@ The names in ``__all__`` are the public interface, together with the packages
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from celstack.errors import CelstackError
+from celstack.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
     from celstack.export.decompose import read_images
@@ -141,8 +141,4 @@ __all__ = [
     "write_scene",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'celstack' has no attribute '{name}'")
-    return getattr(import_module(f"celstack.{_HOME[name]}"), name)
+__getattr__ = lazy_getattr(__name__, _HOME)

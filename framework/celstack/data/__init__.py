@@ -5,8 +5,9 @@ Public. Uses the interfaces; knows nothing of models or recipes.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from celstack.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
     from celstack.data.images import formats
@@ -29,8 +30,4 @@ __all__ = [
     "places",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'celstack.data' has no attribute '{name}'")
-    return getattr(import_module(f"celstack.data.{_HOME[name]}"), name)
+__getattr__ = lazy_getattr(__name__, _HOME)

@@ -6,8 +6,9 @@ the model; knows nothing of run folders or training.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from celstack.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
     from celstack.evaluation.confusion import Confusion, clusters, contingency
@@ -33,8 +34,4 @@ __all__ = [
     "on_checkerboard",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'celstack.evaluation' has no attribute '{name}'")
-    return getattr(import_module(f"celstack.evaluation.{_HOME[name]}"), name)
+__getattr__ = lazy_getattr(__name__, _HOME)

@@ -8,8 +8,9 @@ Public; uses nothing of Celstack. ``sampling`` states the convention of coordina
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from celstack.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
     from celstack.geometry.homography import (
@@ -75,8 +76,4 @@ __all__ = [
     "to_grid_units",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'celstack.geometry' has no attribute '{name}'")
-    return getattr(import_module(f"celstack.geometry.{_HOME[name]}"), name)
+__getattr__ = lazy_getattr(__name__, _HOME)

@@ -7,8 +7,9 @@ is replaced, chains of transforms; and, in ``celstack.model.numba_jit``, compile
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from celstack.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
     from celstack.model.candidate_selector import CandidateSelector
@@ -49,8 +50,4 @@ __all__ = [
     "warp_sprites",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'celstack.model' has no attribute '{name}'")
-    return getattr(import_module(f"celstack.model.{_HOME[name]}"), name)
+__getattr__ = lazy_getattr(__name__, _HOME)

@@ -6,8 +6,9 @@ templates, styles and scripts are in ``assets``.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from celstack.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
     from celstack.report.run_page import State, make_page
@@ -23,8 +24,4 @@ __all__ = [
     "make_page",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'celstack.report' has no attribute '{name}'")
-    return getattr(import_module(f"celstack.report.{_HOME[name]}"), name)
+__getattr__ = lazy_getattr(__name__, _HOME)

@@ -14,8 +14,9 @@ are small implementations of each kind, to test others with.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from celstack.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
     from celstack.testing.compositors import check_compositor
@@ -89,8 +90,4 @@ __all__ = [
     "plain_scene",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'celstack.testing' has no attribute '{name}'")
-    return getattr(import_module(f"celstack.testing.{_HOME[name]}"), name)
+__getattr__ = lazy_getattr(__name__, _HOME)
