@@ -11,6 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 KIT = ROOT / "plugins" / "celstack_kit"
+SCAFFOLD = ROOT / "framework" / "celstack" / "cli" / "scaffold"
 PACKAGES = [
     "celstack",
     "celstack.data",
@@ -61,6 +62,13 @@ def private_imports(source):
 )
 def test_the_kit_imports_public_names_only(path):
     assert private_imports(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("path", sorted(SCAFFOLD.glob("*.py.tmpl")), ids=lambda path: path.name)
+def test_new_plugins_import_public_names_only(path):
+    source = path.read_text(encoding="utf-8").replace("check_$kind", "check_metric")
+
+    assert private_imports(source.replace("$", "")) == []
 
 
 @pytest.mark.parametrize(

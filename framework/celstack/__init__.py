@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from celstack.model.objective import Loss
     from celstack.recipe.assembly import Assembly, Evaluation, Stage, Training, Transforms
     from celstack.recipe.schedule import Phase
+    from celstack.registry.catalog import Catalog
     from celstack.runs.directory import RunDirectory
     from celstack.runs.findings import Finding
     from celstack.runs.open import OpenRun, open_run
@@ -56,6 +57,7 @@ _HOME = {
     "BrowserCode": "interfaces.browser_code",
     "CandidateSelector": "model.candidate_selector",
     "Candidates": "model.candidates",
+    "Catalog": "registry.catalog",
     "Compositor": "interfaces.compositor",
     "Dataset": "interfaces.dataset",
     "Decomposer": "model.decomposer",
@@ -104,6 +106,7 @@ __all__ = [
     "BrowserCode",
     "CandidateSelector",
     "Candidates",
+    "Catalog",
     "CelstackError",
     "Compositor",
     "Dataset",

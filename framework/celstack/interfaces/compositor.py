@@ -62,11 +62,11 @@ class Compositor(Part):
         Returns:
             The image, and the visible part of each layer's alpha.
         """
-        colour, alpha = layers[:, :, :-1], layers[:, :, -1]
+        color, alpha = layers[:, :, :-1], layers[:, :, -1]
         left, uncovered = torch.ones_like(alpha), torch.ones_like(alpha[:, 0])
         for front, hides in zip(alpha.unbind(1), occlusion.unbind(1), strict=True):
             left = left * (1 - hides[:, :, None, None] * front[:, None])
             uncovered = uncovered * (1 - front)
         visible = left * alpha
-        image = (visible[:, :, None] * colour).sum(1) + uncovered[:, None] * backdrop
+        image = (visible[:, :, None] * color).sum(1) + uncovered[:, None] * backdrop
         return image, visible

@@ -174,8 +174,8 @@ def _check_place(warp: Warp) -> None:
         require_law(
             warp, close(again, known), f"params_from_matrix reproduces the matrix {law}"
         )
-    centre = -torch.linalg.solve(turned[:, :, :2], turned[:, :, 2:])
-    kept = close(near[:, :, :2] @ centre, -near[:, :, 2:])
+    center = -torch.linalg.solve(turned[:, :, :2], turned[:, :, 2:])
+    kept = close(near[:, :, :2] @ center, -near[:, :, 2:])
     law = "params_from_matrix keeps the point that is mapped to the sprite's center"
     require_law(warp, kept, law)
 
