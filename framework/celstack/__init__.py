@@ -2,8 +2,8 @@
 
 The names in ``__all__`` are the public interface, together with the packages
 ``celstack.geometry``, ``celstack.model``, ``celstack.data``, ``celstack.evaluation``,
-``celstack.report`` and ``celstack.testing`` and the modules ``celstack.text`` and
-``celstack.progress``::
+``celstack.report`` and ``celstack.testing`` and the modules ``celstack.text``,
+``celstack.progress`` and ``celstack.model.numba_jit``::
 
     from celstack import Warp, hookimpl, open_run, run
 """

@@ -1,5 +1,5 @@
 """Interfaces: the base class of each kind of plugin, with its laws in the docstring.
 
-Uses geometry, registry and scenes. ``celstack.testing`` checks the laws. Everything here is
-exported by ``celstack``.
+Uses geometry, registry and scenes. Plugins import these classes from ``celstack``;
+``celstack.testing`` checks the laws.
 """
