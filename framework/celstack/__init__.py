@@ -1,11 +1,19 @@
-"""Celstack: learn the sprites that images are made of, and see images as stacks of them."""
+"""Celstack: unsupervised decomposition of images into layers of learned sprites.
+
+The names in ``__all__`` are the public interface, together with the packages
+``celstack.geometry``, ``celstack.model``, ``celstack.data``, ``celstack.evaluation``,
+``celstack.report`` and ``celstack.testing`` and the modules ``celstack.text``,
+``celstack.progress`` and ``celstack.model.numba_jit``::
+
+    from celstack import Warp, hookimpl, open_run, run
+"""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from celstack.errors import CelstackError
+from celstack.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
     from celstack.export.decompose import read_images
@@ -32,24 +40,32 @@ if TYPE_CHECKING:
     from celstack.model.objective import Loss
     from celstack.progress import StatusConsole, WorkProgress
     from celstack.recipe.assembly import Assembly, Evaluation, Stage, Training, Transforms
+    from celstack.recipe.schedule import ScheduledStage
+    from celstack.registry.catalog import Catalog
     from celstack.runs.directory import RunDirectory
+    from celstack.runs.findings import Finding
     from celstack.runs.open import OpenRun, open_run
     from celstack.scene import EMPTY, Rendering, Scene
+    from celstack.signals import INTERRUPTED_TWICE
+    from celstack.tensor_fields import map_tensors
     from celstack.text import describe_error, format_value
     from celstack.training.evaluate import score
     from celstack.training.loop import Trained, run
 
-# Public names are imported when they are first used, because most of them bring torch in.
+# Imported when first used, because most of them import torch.
 _HOME = {
     "Assembly": "recipe.assembly",
     "Batch": "interfaces.dataset",
     "BrowserCode": "interfaces.browser_code",
     "CandidateSelector": "model.candidate_selector",
     "Candidates": "model.candidates",
+    "Catalog": "registry.catalog",
     "Compositor": "interfaces.compositor",
     "Dataset": "interfaces.dataset",
     "Decomposer": "model.decomposer",
     "EMPTY": "scene",
+    "Finding": "runs.findings",
+    "INTERRUPTED_TWICE": "signals",
     "Encoder": "interfaces.encoder",
     "Loss": "model.objective",
     "Evaluation": "recipe.assembly",
@@ -64,6 +80,7 @@ _HOME = {
     "Rendering": "scene",
     "RunDirectory": "runs.directory",
     "Scene": "scene",
+    "ScheduledStage": "recipe.schedule",
     "Selector": "interfaces.selector",
     "Source": "interfaces.dataset",
     "Stage": "recipe.assembly",
@@ -77,6 +94,7 @@ _HOME = {
     "describe_error": "text",
     "format_value": "text",
     "hookimpl": "hookspecs",
+    "map_tensors": "tensor_fields",
     "open_run": "runs.open",
     "read_images": "export.decompose",
     "read_scene": "export.scene_json",
@@ -87,18 +105,21 @@ _HOME = {
 
 __all__ = [
     "EMPTY",
+    "INTERRUPTED_TWICE",
     "ActiveTransforms",
     "Assembly",
     "Batch",
     "BrowserCode",
     "CandidateSelector",
     "Candidates",
+    "Catalog",
     "CelstackError",
     "Compositor",
     "Dataset",
     "Decomposer",
     "Encoder",
     "Evaluation",
+    "Finding",
     "Loss",
     "Metric",
     "Observer",
@@ -110,6 +131,7 @@ __all__ = [
     "Rendering",
     "RunDirectory",
     "Scene",
+    "ScheduledStage",
     "Selector",
     "Source",
     "Stage",
@@ -123,6 +145,7 @@ __all__ = [
     "describe_error",
     "format_value",
     "hookimpl",
+    "map_tensors",
     "open_run",
     "read_images",
     "read_scene",
@@ -131,8 +154,4 @@ __all__ = [
     "write_scene",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'celstack' has no attribute '{name}'")
-    return getattr(import_module(f"celstack.{_HOME[name]}"), name)
+__getattr__ = lazy_getattr(__name__, _HOME)

@@ -1,25 +1,27 @@
-"""Scenes and renderings: how an image is made, and the image."""
+"""Scene and Rendering: what images are made of, and the images."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import attrs
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
+from celstack.tensor_fields import map_tensors
+
 EMPTY = -1
-"""Stands in ``Scene.sprite`` for a layer that shows nothing."""
+"""The index in ``Scene.sprite`` of a layer that shows no sprite."""
 
 
 @attrs.frozen(eq=False)
 class Scene:
-    """Everything about how B images are made from L layers each.
+    """How B images are composed of L layers each: sprites, parameters and occlusion.
 
-    Convention: layers are counted from the back; ``occlusion[:, j, l]`` is 1 where layer j
-    hides layer l, and 0 on the diagonal. ``background`` is None where there is none, which
-    is a black backdrop.
+    Convention: ``occlusion[:, j, l]`` is 1 where layer j hides layer l, and 0 on the
+    diagonal; with a fixed depth, later layers hide earlier ones. ``background`` is None if
+    the model has no backgrounds; the backdrop then is black.
     """
 
     sprite: Int[Tensor, "B L"]
@@ -30,14 +32,22 @@ class Scene:
     background_params: Float[Tensor, "B R"] | None = None
 
     def evolve(self, **changes: Any) -> Scene:
-        """Return a scene with other values in some fields: editing, see the paper's Fig. 5."""
+        """Return a copy with some fields replaced, to edit images (paper, Fig. 5).
+
+        For example, remove all sprites::
+
+            backdrops = scene.evolve(sprite=torch.full_like(scene.sprite, EMPTY))
+        """
         return attrs.evolve(self, **changes)
 
+    @property
+    def filled(self) -> Bool[Tensor, "B L"]:
+        """Which layers show a sprite; the others are empty."""
+        return self.sprite != EMPTY
+
     def __getitem__(self, images: Any) -> Scene:
-        """Return the scenes of some of the images, as indexing a tensor would."""
-        fields = {field.name: getattr(self, field.name) for field in attrs.fields(Scene)}
-        some: dict[str, Any] = {k: v if v is None else v[images] for k, v in fields.items()}
-        return Scene(**some)
+        """Return the scenes of some images; ``images`` indexes the batch axis of tensors."""
+        return map_tensors(lambda values: values[images], self)
 
     def __len__(self) -> int:
         return len(self.sprite)
@@ -45,10 +55,10 @@ class Scene:
 
 @attrs.frozen(eq=False)
 class Rendering:
-    """The images of a scene, and what they are stacked from.
+    """The images of a scene, and the layers that they are composed of.
 
-    ``layers`` hold colour, then alpha; ``visible`` is what remains of each layer's alpha
-    when the layers in front have hidden their share.
+    ``layers`` hold color channels, then alpha; ``visible`` is the part of each layer's alpha
+    that the other layers do not hide.
     """
 
     image: Float[Tensor, "B C H W"]
@@ -57,16 +67,16 @@ class Rendering:
     visible: Float[Tensor, "B L H W"]
 
     def __getitem__(self, images: Any) -> Rendering:
-        """Return the renderings of some of the images, as indexing a tensor would."""
-        return Rendering(*(getattr(self, f.name)[images] for f in attrs.fields(Rendering)))
+        """Return the renderings of some images; ``images`` indexes the batch axis."""
+        return map_tensors(lambda values: values[images], self)
 
     def instances(self) -> Int[Tensor, "B H W"]:
-        """Label each pixel with the layer seen there, counted from 1; 0 is background."""
+        """Label each pixel with the layer visible there, counted from 1; 0 is background."""
         strength, layer = self.visible.max(dim=1)
         return (layer + 1) * (strength > 0.5)
 
     def classes(self, scene: Scene) -> Int[Tensor, "B H W"]:
-        """Label each pixel with the sprite seen there, counted from 1; 0 is background."""
+        """Label each pixel with the sprite visible there, counted from 1; 0 is background."""
         instances = self.instances()
         # Sprites are counted from 1, so an EMPTY layer counts as background.
         sprite = pad(scene.sprite + 1, (1, 0))

@@ -15,25 +15,27 @@ import curve
 from jaxtyping import Float
 from torch import Tensor
 
-from celstack.geometry.sampling import sees
+from celstack.geometry.sampling import points_meet_image
 from celstack.model import candidates
 from celstack.model import decomposer as model
 from celstack.model import sprite_warp as sight
 
 
 @attrs.frozen(eq=False)
-class CroppedSight(sight.Sight):
+class CroppedSight(sight.SpriteWarp):
     """A sight that also knows where its canvases look before sprites are transformed."""
 
     frame: Callable[[Tensor], Tensor] | None = None
 
 
-plain_through, plain_look = sight.Sight.through, sight.look
+plain_through, plain_look = sight.SpriteWarp.from_chains, sight.warp_sprites
 
 
-def through(layer_chain: Any, layer_params: Tensor, *of_sprite: Any) -> sight.Sight:
+def through(layer_chain: Any, layer_params: Tensor, *of_sprite: Any) -> sight.SpriteWarp:
     plain = plain_through(layer_chain, layer_params, *of_sprite)
-    fields = {field.name: getattr(plain, field.name) for field in attrs.fields(sight.Sight)}
+    fields = {
+        field.name: getattr(plain, field.name) for field in attrs.fields(sight.SpriteWarp)
+    }
     return CroppedSight(**fields, frame=lambda points: layer_chain.pull(points, layer_params))
 
 
@@ -44,12 +46,12 @@ def look(
     if len(found) == seen.canvases and images.shape[1] > 6:
         return windows, found  # sprites as channels: none has moved, nothing can be lost
     framed = seen.frame(sight._points(windows, images))
-    inside = sees(framed, (images.shape[-2], images.shape[-1])).to(found)
+    inside = points_meet_image(framed, (images.shape[-2], images.shape[-1])).to(found)
     inside = inside.unflatten(1, (windows.height, windows.width))
     return windows, found * inside.repeat_interleave(len(found) // len(inside), 0)[:, None]
 
 
 if __name__ == "__main__":
-    sight.Sight.through = staticmethod(through)
-    model.look = candidates.look = look
+    sight.SpriteWarp.from_chains = staticmethod(through)
+    model.warp_sprites = candidates.warp_sprites = look
     curve.main()

@@ -113,7 +113,7 @@ def ready(model: Decomposer, shape: tuple[int, ...]) -> torch.Tensor:
     for heads in (*layer_heads, *model.predictor.sprite_heads.heads):
         if heads.biases:
             heads.biases[-1].normal_(std=0.03)
-    if model.layer_chain.moves():
+    if model.layer_chain.has_warp():
         layer_heads[-1].biases[-1][..., -2:].uniform_(-1, 1)
     scene = model.explain(torch.rand(shape))
     sprite = torch.randint(model.sprites.count, scene.sprite.shape)
@@ -159,7 +159,7 @@ def choosing(sprites: int, layers: int, compositor: type, rounds: int) -> tuple[
     with torch.no_grad():
         prediction = model.predict(images)
         occlusion = model.compositor.occlusion(prediction.occlusion_logits, True)
-        backdrops = model.show_backgrounds(prediction.background_params)
+        backdrops = model.render_backgrounds(prediction.background_params)
         candidates = render_candidates(model, prediction, None)
 
         def choose() -> None:

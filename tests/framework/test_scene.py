@@ -108,3 +108,7 @@ def test_pixels_are_classified_by_the_sprite_of_the_layer_seen(sprite, expected)
     scene = make_scene()[[0]].evolve(sprite=torch.tensor([sprite]))
 
     assert rendering.classes(scene)[0, 0].tolist() == expected
+
+
+def test_layers_with_a_sprite_are_filled():
+    assert make_scene().filled.tolist() == [[True, True], [True, False]]

@@ -15,7 +15,7 @@ class StandIn(Dataset):
     """A few images of noise, with noise for ground truth."""
 
     side: int
-    most_objects = 1
+    max_objects = 1
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
@@ -28,7 +28,7 @@ class StandIn(Dataset):
         generator = torch.Generator().manual_seed(self.splits.index(split))
         images = torch.rand(COUNT, *self.image_shape, generator=generator)
         shape = (COUNT, self.side, self.side)
-        instances = torch.randint(self.most_objects + 1, shape, generator=generator)
+        instances = torch.randint(self.max_objects + 1, shape, generator=generator)
         label = torch.arange(COUNT) % 2
         chosen = list(indices)
         return Batch(images[chosen], instances[chosen], instances[chosen], label[chosen])
@@ -38,7 +38,7 @@ class MultiDsprites(StandIn):
     side = 64
 
     def __init__(self, objects: int | None = None) -> None:
-        self.most_objects = 5 if objects is None else objects
+        self.max_objects = 5 if objects is None else objects
 
 
 class Clevr6(StandIn):
@@ -52,7 +52,7 @@ class Clevr6(StandIn):
         # FACTS.md, section 1; smaller images are for recipes of less cost.
         assert count == 34963 or side < 128
         self.side = side
-        self.most_objects = objects if isinstance(objects, int) else max(objects)
+        self.max_objects = objects if isinstance(objects, int) else max(objects)
 
 
 class Gtsrb8(StandIn):

@@ -6,14 +6,13 @@ import math
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
-import attrs
 import torch
 from torch.utils.data import DataLoader
 
 from celstack.errors import CelstackError, RecoverableError
 from celstack.interfaces.dataset import Batch, Dataset
+from celstack.tensor_fields import map_tensors
 from celstack.text import describe_error
 
 
@@ -131,6 +130,4 @@ def epoch_order(count: int, seed: int, epoch: int) -> torch.Tensor:
 
 def to_device(batch: Batch, device: torch.device) -> Batch:
     """Move all tensors of a batch to a device."""
-    fields = {field.name: getattr(batch, field.name) for field in attrs.fields(Batch)}
-    moved: dict[str, Any] = {k: v if v is None else v.to(device) for k, v in fields.items()}
-    return Batch(**moved)
+    return map_tensors(lambda values: values.to(device), batch)

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
-from celstack.scene import EMPTY, Rendering, Scene
+from celstack.scene import Rendering, Scene
 
 
 class Matched(NamedTuple):
@@ -83,6 +83,6 @@ def clusters(scene: Scene, rendering: Rendering) -> Int[Tensor, " B"]:
 
     Of several layers that are not empty, the one that shows most gives the label.
     """
-    area = rendering.visible.sum((2, 3)).masked_fill(scene.sprite == EMPTY, -torch.inf)
+    area = rendering.visible.sum((2, 3)).masked_fill(~scene.filled, -torch.inf)
     layer = area.argmax(1, keepdim=True)
     return scene.sprite.gather(1, layer).squeeze(1) + 1

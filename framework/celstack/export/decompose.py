@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
-import attrs
 import numpy as np
 import torch
 from jaxtyping import Float, Int
@@ -21,6 +20,7 @@ from celstack.export.scene_json import write_scene
 from celstack.files import commit, staging_dir
 from celstack.model.decomposer import Decomposer
 from celstack.scene import Rendering, Scene
+from celstack.tensor_fields import map_tensors
 
 Tensors = TypeVar("Tensors", Scene, Rendering)
 SHEET_COLUMNS = 8
@@ -191,7 +191,4 @@ def _overview_column(
 
 def _to_cpu(value: Tensors) -> Tensors:
     """Move all tensors to the CPU."""
-    names = [field.name for field in attrs.fields(type(value))]
-    moved: dict[str, Any] = {name: getattr(value, name) for name in names}
-    moved = {name: old if old is None else old.cpu() for name, old in moved.items()}
-    return attrs.evolve(value, **moved)
+    return map_tensors(Tensor.cpu, value)

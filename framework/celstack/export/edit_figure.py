@@ -20,7 +20,7 @@ from celstack.export.scene_editing import (
 )
 from celstack.geometry.sampling import extent
 from celstack.model.decomposer import Decomposer
-from celstack.scene import EMPTY, Scene
+from celstack.scene import Scene
 
 COLUMNS = 6
 SIZE_FACTORS = (0.4, 0.6, 0.8, 1.25, 1.5, 2.0)
@@ -83,7 +83,7 @@ def fullest_image(decomposer: Decomposer, scenes: Scene) -> int:
     """Return the index of the image with most objects; of several, where most is visible."""
     with torch.no_grad():
         visible = decomposer.render(scenes).visible.clamp(0, 1).mean((1, 2, 3))
-    return int(((scenes.sprite != EMPTY).sum(1) + visible).argmax())
+    return int((scenes.filled.sum(1) + visible).argmax())
 
 
 def draw_figure(

@@ -11,9 +11,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from celstack.geometry.sampling import canvas_points
+from celstack.geometry.sampling import pixel_centers
 from celstack.model.decomposer import Decomposer
-from celstack.model.transform_chain import Chain
+from celstack.model.transform_chain import TransformChain
 from celstack.scene import EMPTY, Scene
 
 MIN_BRIGHTNESS = 0.2
@@ -26,7 +26,7 @@ def swap_sprites(decomposer: Decomposer, scene: Scene, by: Int[Tensor, "B L"]) -
     if count == 1:
         return None
     swapped = (scene.sprite + by) % count
-    return scene.evolve(sprite=torch.where(scene.sprite == EMPTY, EMPTY, swapped))
+    return scene.evolve(sprite=torch.where(scene.filled, swapped, EMPTY))
 
 
 def recolor_sprites(
@@ -38,7 +38,7 @@ def recolor_sprites(
     tone = (images[:, :-1] * images[:, -1:]).sum((2, 3)) / weight
     brightness = tone.amax(1).clamp_min(MIN_BRIGHTNESS)[scene.sprite.clamp_min(0)]
     gains = (colors / brightness[:, :, None]).flatten(0, 1)
-    return _edit_params(decomposer, scene, lambda chain, params: chain.recolour(params, gains))
+    return _edit_params(decomposer, scene, lambda chain, params: chain.recolor(params, gains))
 
 
 def move_objects(
@@ -59,7 +59,7 @@ def object_centers(decomposer: Decomposer, scene: Scene) -> Float[Tensor, "B L 2
     """Return the center of mass of each layer's alpha; of the canvas for an empty layer."""
     with torch.no_grad():
         alpha = decomposer.render(scene).layers[:, :, -1].clamp(0, 1).flatten(2)
-    points = canvas_points(*decomposer.canvas, like=alpha)
+    points = pixel_centers(*decomposer.canvas, like=alpha)
     return (alpha @ points) / alpha.sum(2, keepdim=True).clamp_min(1e-6)
 
 
@@ -72,13 +72,15 @@ def _precompose(
     """Precompose each layer's warp with the map ``linear * point + shift`` of the canvas."""
     stretch = torch.eye(2).to(linear) * linear[..., None]
     change = torch.cat([stretch, shift[..., None]], dim=3).flatten(0, 1)
-    return _edit_params(decomposer, scene, lambda chain, params: chain.adjust(params, change))
+    return _edit_params(
+        decomposer, scene, lambda chain, params: chain.precompose(params, change)
+    )
 
 
 def _edit_params(
     decomposer: Decomposer,
     scene: Scene,
-    change: Callable[[Chain, Float[Tensor, "n P"]], Float[Tensor, "n P"] | None],
+    change: Callable[[TransformChain, Float[Tensor, "n P"]], Float[Tensor, "n P"] | None],
 ) -> Scene | None:
     """Change the layer parameters if the layer chain supports it, else those of sprites."""
     for chain, field in (

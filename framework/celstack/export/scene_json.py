@@ -24,7 +24,7 @@ from celstack.json_checks import (
     parse,
 )
 from celstack.model.decomposer import Decomposer
-from celstack.model.transform_chain import Chain
+from celstack.model.transform_chain import TransformChain
 from celstack.scene import EMPTY, Scene
 
 FORMAT = "celstack scene"
@@ -100,7 +100,7 @@ def scene_from_json(text: str, decomposer: Decomposer, source: str = "scene") ->
         raise CelstackError(f"{source}: {error}") from None
 
 
-def param_names(chain: Chain) -> list[str]:
+def param_names(chain: TransformChain) -> list[str]:
     """Return distinct names of the transforms of a chain."""
     names = [transform.name for transform in chain]
     before = [names[:place].count(name) for place, name in enumerate(names)]
@@ -172,7 +172,7 @@ def _read_background(value: Any, decomposer: Decomposer) -> tuple[int, list[floa
     return number, _read_params(table["params"], chain, "background.params")
 
 
-def _read_params(value: Any, chain: Chain, place: str) -> list[float]:
+def _read_params(value: Any, chain: TransformChain, place: str) -> list[float]:
     names = param_names(chain)
     table = check_keys(value, names, place)
     counts = [transform.num_params for transform in chain]
@@ -200,7 +200,9 @@ def _read_occlusion(value: Any, count: int) -> list[list[float]]:
     return rows
 
 
-def _params_to_table(chain: Chain, params: Float[Tensor, " P"]) -> dict[str, list[float]]:
+def _params_to_table(
+    chain: TransformChain, params: Float[Tensor, " P"]
+) -> dict[str, list[float]]:
     numbers = iter(_shortest_floats(params))
     counts = [transform.num_params for transform in chain]
     return {

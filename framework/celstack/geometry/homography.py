@@ -1,8 +1,9 @@
-"""Homographies: maps that keep lines straight, as matrices.
+"""Homographies (projective maps) as matrices.
 
 Convention:
-    (u, v, z) = matrix (x, y, 1), and the point (x, y) looks at (u / z, v / z). A map that
-    keeps parallels parallel has z = 1 everywhere and no third row: its matrix is 2 x 3.
+    (u, v, z) = matrix (x, y, 1): the point (x, y) of the canvas shows the point
+    (u / z, v / z) of the sprite, and z is called its depth. An affine map has z = 1 everywhere
+    and is stored without the third row, as a 2 x 3 matrix.
 """
 
 from __future__ import annotations
@@ -15,97 +16,119 @@ from torch.nn.functional import pad
 from celstack.geometry.sampling import extent
 from celstack.geometry.windows import Windows
 
-NEAREST = 1e-3
-"""Points of the horizon look at infinity. A depth kept off zero, on its own side, makes that
-a thousand half sprites away: far outside, and no NaN in a gradient."""
-ROUNDING = 0.01
-"""By how many pixels a box may err when it is computed."""
+MIN_DEPTH = 1e-3
+"""Points of depth 0 are mapped to infinity. With |depth| bounded from below they are mapped
+a thousand half sprites away instead: far outside, and without NaN in gradients."""
+BOX_MARGIN_PIXELS = 0.01
+"""How much ``bounding_box`` is enlarged to allow for rounding errors."""
 
 
-def off_horizon(depth: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
-    """Keep depths off zero."""
-    return torch.where(depth < 0, depth.clamp_max(-NEAREST), depth.clamp_min(NEAREST))
+def clamp_depth(depth: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
+    """Move depths that are nearly 0 away from it, without changing their sign."""
+    return torch.where(depth < 0, depth.clamp_max(-MIN_DEPTH), depth.clamp_min(MIN_DEPTH))
 
 
-def chained(
+def compose_matrices(
     second: Float[Tensor, "*n r 3"], first: Float[Tensor, "*n q 3"]
 ) -> Float[Tensor, "*n s 3"]:
-    """Return the map that looks through the first, then through the second."""
+    """Return the map that applies the first matrix, then the second."""
     if first.shape[-2] == 3:
-        return whole(second) @ first
+        return to_3x3(second) @ first
     # The third row of the first is (0, 0, 1).
     return second[..., :2] @ first + pad(second[..., 2:], (2, 0))
 
 
-def unchained(
+def factor_out(
     both: Float[Tensor, "*n 2 3"], first: Float[Tensor, "*n 2 3"]
 ) -> Float[Tensor, "*n 2 3"]:
-    """Return the map to look through after the first, so that the two are both."""
+    """Solve ``compose_matrices(second, first) == both`` for the second matrix."""
     second = both[..., :2] @ torch.linalg.inv(first[..., :2])
     return torch.cat([second, both[..., 2:] - second @ first[..., 2:]], dim=-1)
 
 
-def whole(matrix: Float[Tensor, "*n r 3"]) -> Float[Tensor, "*n 3 3"]:
-    """Add the third row where it was left out."""
+def to_3x3(matrix: Float[Tensor, "*n r 3"]) -> Float[Tensor, "*n 3 3"]:
+    """Return matrices as 3 x 3; affine ones get the third row (0, 0, 1)."""
     if matrix.shape[-2] == 3:
         return matrix
     last = matrix.new_tensor([0.0, 0.0, 1.0]).expand(*matrix.shape[:-2], 1, 3)
     return torch.cat([matrix, last], dim=-2)
 
 
-def in_halves(matrix: Float[Tensor, "k r 3"], size: tuple[int, int]) -> Float[Tensor, "k r 3"]:
-    """Measure what is looked at in halves of its own sides, as torch does."""
+def to_grid_units(
+    matrix: Float[Tensor, "k r 3"], size: tuple[int, int]
+) -> Float[Tensor, "k r 3"]:
+    """Change the units of the output to those of torch's ``grid_sample``.
+
+    Args:
+        matrix: Maps to points of images, in units of half their longer side.
+        size: Height and width of the images.
+
+    Returns:
+        The same maps with both axes of the images running over [-1, 1].
+    """
     reach = extent(*size)
     if reach == (1.0, 1.0):
         return matrix
     return matrix / matrix.new_tensor([*reach, 1.0][: matrix.shape[1]])[:, None]
 
 
-def grid(matrix: Float[Tensor, "k r 3"], windows: Windows) -> Float[Tensor, "k h w 2"]:
-    """Return where all pixels of windows look; k is a multiple of the number of windows."""
+def sampling_grid(matrix: Float[Tensor, "k r 3"], windows: Windows) -> Float[Tensor, "k h w 2"]:
+    """Map all pixel centers of windows, for ``grid_sample``.
+
+    Args:
+        matrix: The maps; k is a multiple of the number of windows, those of a window follow
+            one another.
+        windows: Windows on the canvases.
+    """
     x, y = windows.coordinates(matrix)
     times = len(matrix) // len(windows)
     x, y = x.repeat_interleave(times, 0)[:, None], y.repeat_interleave(times, 0)[:, None]
-    # Maps are sums of what depends on the column and what depends on the row.
+    # A linear map is the sum of a function of the column and a function of the row.
     across = torch.addcmul(matrix[:, :, 2:], matrix[:, :, :1], x)[:, :, None]
     down = (matrix[:, :, 1:2] * y)[..., None]
     u, v = across[:, 0] + down[:, 0], across[:, 1] + down[:, 1]
     if matrix.shape[1] == 2:
         return _pairs(u, v)
     z = across[:, 2] + down[:, 2]
-    # The depth is linear: where it is right in the corners, it is everywhere.
+    # The depth is linear: if it is positive in the corners, it is positive everywhere.
     corners = z.detach()[:, [0, 0, -1, -1], [0, -1, 0, -1]]
-    if z.device.type != "cpu" or bool((corners < NEAREST).any()):
-        z = off_horizon(z)
+    if z.device.type != "cpu" or bool((corners < MIN_DEPTH).any()):
+        z = clamp_depth(z)
     nearness = z.reciprocal()
     return _pairs(u * nearness, v * nearness)
 
 
-def box(
+def bounding_box(
     matrix: Float[Tensor, "k r 3"], canvas: tuple[int, int], size: tuple[int, int]
 ) -> tuple[Float[Tensor, "k 2"], Float[Tensor, "k 2"]]:
-    """Bound the pixels (x, y) that find something in an image of this size.
+    """Bound the pixels of a canvas that a warped image covers.
 
-    The matrix is measured in halves. Where a horizon crosses canvas or image, or the map is
-    no map at all, the box has no bounds.
+    Args:
+        matrix: Maps from the canvas to the image, in the units of ``to_grid_units``.
+        canvas: Height and width of the canvas.
+        size: Height and width of the image.
+
+    Returns:
+        The least and the greatest (x, y) in pixels. NaN where the map is singular, or where
+        points of depth 0 lie on the canvas or the image: there is no bound.
     """
-    matrix = whole(matrix.double())
+    matrix = to_3x3(matrix.double())
     rows = matrix.unbind(1)
     back = torch.stack([torch.linalg.cross(rows[n - 2], rows[n - 1]) for n in range(3)], dim=2)
-    # Interpolation finds a trace of the image up to half a pixel outside of it.
+    # Bilinear interpolation extends the image by half a pixel.
     corners = back @ _corners(1 + 1 / size[1], 1 + 1 / size[0])
     across, down, depth = corners.unbind(1)
     reach = extent(*canvas)
     seen = matrix[:, 2:] @ _corners(*reach)
-    known = _one_sided(depth, 0.0) & _one_sided(seen[:, 0], NEAREST)
+    known = _one_sided(depth, 0.0) & _one_sided(seen[:, 0], MIN_DEPTH)
     x = ((across / depth) / reach[0] + 1) * (canvas[1] / 2) - 0.5
     y = ((down / depth) / reach[1] + 1) * (canvas[0] / 2) - 0.5
     points = torch.where(known[:, None, None], torch.stack([x, y], 2), torch.nan)
-    return points.amin(1) - ROUNDING, points.amax(1) + ROUNDING
+    return points.amin(1) - BOX_MARGIN_PIXELS, points.amax(1) + BOX_MARGIN_PIXELS
 
 
 def _pairs(u: Float[Tensor, "*any"], v: Float[Tensor, "*any"]) -> Float[Tensor, "*any 2"]:
-    # The same as stacking them along a last axis, in a third of the time.
+    # The same as torch.stack([u, v], -1), in a third of the time.
     return torch.view_as_real(torch.complex(u, v))
 
 

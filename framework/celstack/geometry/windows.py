@@ -1,7 +1,7 @@
-"""Windows: the part of the canvas from which a warped sprite can be seen at all.
+"""Windows: rectangles on canvases that contain warped sprites.
 
-Sprites are mostly much smaller than the canvas. What is the same for all candidates, because
-none of them reaches there, need not be computed.
+Sprites are mostly much smaller than the canvas. Outside their windows they are transparent,
+and nothing has to be computed there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from celstack.geometry.sampling import extent
 
 @attrs.frozen
 class Windows:
-    """A rectangle on each of n canvases, all rectangles of one size."""
+    """A rectangle on each of n canvases; all rectangles have the same size.
+
+    ``tops`` and ``lefts`` are the first row and column of each, in pixels.
+    """
 
     canvas: tuple[int, int]
     height: int
@@ -28,7 +31,7 @@ class Windows:
 
     @classmethod
     def whole(cls, canvas: tuple[int, int], count: int) -> Windows:
-        """Return windows that are all of their canvases."""
+        """Return windows that cover their canvases completely."""
         return cls(canvas, *canvas, [0] * count, [0] * count)
 
     def __len__(self) -> int:
@@ -36,20 +39,22 @@ class Windows:
 
     @property
     def are_whole(self) -> bool:
-        """Tell whether nothing lies outside."""
+        """Whether the windows cover their canvases completely."""
         return (self.height, self.width) == self.canvas
 
     def of(self, which: Sequence[int]) -> Windows:
-        """Return the windows of some of the canvases, in this order."""
+        """Return the windows of these canvases, in this order."""
         tops, lefts = [self.tops[n] for n in which], [self.lefts[n] for n in which]
         return attrs.evolve(self, tops=tops, lefts=lefts)
 
     def views(
         self, maps: Float[Tensor, "k *m H W"], which: Sequence[int] | None = None
     ) -> list[Float[Tensor, "*m h w"]]:
-        """Return a view of each window; what is written into it is written into the maps.
+        """Return a view of each window, through which maps can be modified.
 
-        Window n is one of map n, or of map ``which[n]``.
+        Args:
+            maps: Images of the canvases' size, with any number of channel axes.
+            which: The map of each window; by default window n is on map n.
         """
         size = (*maps.shape[1:-2], self.height, self.width)
         first, *strides = maps.stride()
@@ -59,22 +64,22 @@ class Windows:
             maps.storage_offset() + number * first + top * down + left * across
             for number, top, left in zip(numbers, self.tops, self.lefts, strict=True)
         )
-        # As many slices would take longer than what is done with them.
+        # Slicing would take longer than what is done with the views.
         return [maps.as_strided(size, strides, start) for start in starts]
 
     def cut(
         self, maps: Float[Tensor, "k *m H W"], which: Int[Tensor, " n"] | None = None
     ) -> Float[Tensor, "n *m h w"]:
-        """Return what is in the windows; the maps themselves if nothing is outside."""
+        """Crop maps to the windows; a view if the windows are whole canvases."""
         if self.are_whole:
             return maps if which is None else maps[which]
-        # Rows of a window lie together in memory: much faster than looking up pixels.
+        # Rows of a window are contiguous in memory: much faster than indexing pixels.
         return torch.stack(self.views(maps, None if which is None else which.tolist()))
 
     def product(
         self, maps: Float[Tensor, "n *m H W"], inside: Float[Tensor, "n *k h w"]
     ) -> Float[Tensor, "n *m h w"]:
-        """Return what is in the windows, multiplied; faster than to cut first."""
+        """Crop maps to the windows and multiply, without a copy in between."""
         if self.are_whole:
             return maps * inside
         result = maps.new_empty(*maps.shape[:-2], self.height, self.width)
@@ -83,24 +88,24 @@ class Windows:
         return result
 
     def paste(self, maps: Float[Tensor, "n *m H W"], inside: Float[Tensor, "n *m h w"]) -> None:
-        """Write into the windows."""
+        """Write values into the windows of maps, in place."""
         for view, values in zip(self.views(maps), inside, strict=True):
             view.copy_(values)
 
     def add(self, maps: Float[Tensor, "n *m H W"], inside: Float[Tensor, "n *m h w"]) -> None:
-        """Add to what is in the windows."""
+        """Add values to the windows of maps, in place."""
         for view, values in zip(self.views(maps), inside, strict=True):
             view.add_(values)
 
     def multiply(
         self, maps: Float[Tensor, "n *m H W"], inside: Float[Tensor, "n *m h w"]
     ) -> None:
-        """Multiply what is in the windows."""
+        """Multiply the windows of maps by values, in place."""
         for view, values in zip(self.views(maps), inside, strict=True):
             view.mul_(values)
 
     def spread(self, inside: Float[Tensor, "n D h w"]) -> Float[Tensor, "n D H W"]:
-        """Lay what is in the windows out on canvases that are empty elsewhere."""
+        """Place values on canvases that are zero outside the windows; differentiable."""
         if self.are_whole:
             return inside
         down = torch.tensor(self.tops)[:, None] + torch.arange(self.height)
@@ -111,7 +116,7 @@ class Windows:
         return empty.scatter(2, index, inside.flatten(2)).unflatten(2, self.canvas)
 
     def coordinates(self, like: Tensor) -> tuple[Float[Tensor, "n w"], Float[Tensor, "n h"]]:
-        """Return x of the windows' columns and y of their rows, as ``sampling`` counts them."""
+        """Return x of the windows' columns and y of their rows, as in ``pixel_centers``."""
         reach_x, reach_y = extent(*self.canvas)
         x = self._line(self.lefts, self.width, self.canvas[1], reach_x, like)
         y = self._line(self.tops, self.height, self.canvas[0], reach_y, like)
@@ -126,13 +131,15 @@ class Windows:
         return torch.stack([line[start : start + length] for start in starts])
 
 
-def around(
+def enclosing_windows(
     low: Float[Tensor, "n 2"], high: Float[Tensor, "n 2"], canvas: tuple[int, int]
 ) -> Windows:
-    """Return windows that hold all pixels between these (x, y), counted in pixels.
+    """Return windows that contain boxes, all of the size of the largest one.
 
-    A box may reach outside its canvas, or lie there. Sides that are not numbers know no
-    bounds: such a box holds everything.
+    Args:
+        low: The least (x, y) of each box, in pixels.
+        high: The greatest (x, y) of each box. NaN means that there is no bound.
+        canvas: Height and width of the canvases; boxes may lie partly or wholly outside.
     """
     height, width = canvas
     size = low.new_tensor([width, height])

@@ -1,4 +1,5 @@
-"""The interfaces: what each kind of part promises, with its laws.
+"""Interfaces: the base class of each kind of plugin, with its laws in the docstring.
 
-Uses geometry and scenes. Plugins implement these; ``celstack.testing`` checks the laws.
+Uses geometry, registry and scenes. Plugins import these classes from ``celstack``;
+``celstack.testing`` checks the laws.
 """

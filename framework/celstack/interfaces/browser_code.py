@@ -1,4 +1,4 @@
-"""Browser code: what a transform brings along so that a page can do the same."""
+"""BrowserCode: the JavaScript version of a transform, for the scene editor of reports."""
 
 from __future__ import annotations
 
@@ -11,23 +11,25 @@ import attrs
 
 @attrs.frozen
 class BrowserCode:
-    """A JavaScript function from ``(options, celstack)`` to a transform, and its options.
+    """A JavaScript function ``(options, celstack) => transform``, and its options.
 
-    The source is one expression. ``options`` are what JSON can hold; ``celstack`` has
-    ``softclip``, ``softexp``, ``offHorizon``, ``chained`` and ``inverse``, which are those
-    of Python. Parameters are arrays of numbers. What the function returns has
+    The source is one expression. ``options`` must be serializable as JSON; ``celstack`` has
+    the functions ``softclip``, ``softexp``, ``offHorizon`` (``clamp_depth`` in Python),
+    ``chained`` (``compose`` in Python) and ``inverse``. Parameters are arrays of numbers.
+    The object that the function returns has these methods:
 
-    - ``pixels(image, params)``, of a transform of pixels: the changed image, as a new one.
-      Images have ``depth``, ``height``, ``width`` and ``data``, a Float32Array of one plane
-      after the other, alpha last;
-    - ``recolour(from, to)``, if a colour can be turned into another: the parameters that do;
-    - ``pull(points, params)``, of a warp: x and y of one point after the other are replaced
-      by where the point looks;
-    - ``follow(params, matrix)``, if a warp can be edited: the parameters that look where
-      these look from ``matrix`` times the point, as nearly as can be. Matrices are 2 x 3,
-      row by row, in an array of six;
-    - ``matrix(params)``, if ``follow`` may leave something out: the warp as a matrix. What
-      was left out is then passed on to the warps before.
+    - ``pixels(image, params)``, for a transform that is not a warp: return the changed image
+      as a new object. Images have ``depth``, ``height``, ``width`` and ``data``, a
+      Float32Array of one plane after the other, alpha last;
+    - ``recolour(from, to)``, optional: return the parameters that turn one color into the
+      other;
+    - ``pull(points, params)``, for a warp: replace x and y of each point in place by the
+      point of the sprite;
+    - ``follow(params, matrix)``, if the warp can be edited: return the parameters whose map
+      is nearest to that of ``params`` after ``matrix``. Matrices are 2 x 3, in an array of
+      six numbers, row by row;
+    - ``matrix(params)``, if ``follow`` may be inexact: return the warp as a matrix. The rest
+      is then passed on to the warps before this one.
     """
 
     source: str
@@ -35,8 +37,10 @@ class BrowserCode:
 
     @classmethod
     def beside(cls, module: str, **options: Any) -> BrowserCode:
-        """Read the file that stands beside a plugin's own, ``__file__``, and ends in .js.
+        """Read the source from the file beside a plugin's module, with the suffix ``.js``.
 
-        A package has to list such files as its data, or they are not installed.
+        The plugin's distribution has to list the file as package data::
+
+            BrowserCode.beside(__file__, channels=self.channels)
         """
         return cls(Path(module).with_suffix(".js").read_text(encoding="utf-8"), options)

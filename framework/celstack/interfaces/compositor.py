@@ -1,4 +1,4 @@
-"""Compositor: how layers are stacked."""
+"""Compositor: how layers are combined into an image."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ from celstack.interfaces.part import Part
 
 
 class Compositor(Part):
-    """Layers and an occlusion matrix to an image (paper, Eq. 1 and 2).
+    """Combine layers with an occlusion matrix into an image (paper, Eq. 1 and 2).
+
+    Most compositors implement ``occlusion`` alone. One that overrides ``compose`` is trained
+    and evaluated by its own rule, at the cost of the fused kernel for Eq. 2.
 
     Laws:
-        With all layers transparent, the image is the backdrop.
-        With one opaque layer alone, the image is that layer.
-        The image is what is seen of each layer, and of the backdrop where no layer is.
+        If all layers are transparent, the image is the backdrop.
+        If one layer alone is opaque and all others are transparent, the image is that layer.
+        The image is the sum of the layers' colors, weighted by what is visible of each, and
+        of the backdrop, weighted by the product of 1 - alpha over all layers.
         ``occlusion`` has a zero diagonal, and d_jl + d_lj = 1 off it.
     """
 
@@ -26,12 +30,17 @@ class Compositor(Part):
 
     @property
     def num_logits(self) -> int:
-        """Say how many numbers a predictor must give for the order of the layers."""
+        """The number N of logits that a predictor has to predict for ``occlusion``."""
         return 0
 
     @abstractmethod
     def occlusion(self, logits: Float[Tensor, "B N"], training: bool) -> Float[Tensor, "B L L"]:
-        """Return which layer hides which; binary when not training."""
+        """Return the matrix d, d_jl = 1 where layer j hides layer l.
+
+        Args:
+            logits: What the predictor says of the order of layers; N may be 0.
+            training: Whether the matrix may lie between 0 and 1; it is binary otherwise.
+        """
 
     def compose(
         self,
@@ -39,17 +48,25 @@ class Compositor(Part):
         backdrop: Float[Tensor, "B C H W"],
         occlusion: Float[Tensor, "B L L"],
     ) -> tuple[Float[Tensor, "B C H W"], Float[Tensor, "B L H W"]]:
-        """Return the image (Eq. 2), and what is seen of each layer's alpha.
+        """Composite layers over a backdrop (Eq. 2).
 
-        Layers hold colour, then alpha. The backdrop is hidden by all of them. A compositor
-        may have a shorter way to the same result, for any occlusion, never another result:
-        selectors rely on the image being affine in every single layer.
+        Candidate selectors compare sprites by Eq. 2 (``celstack.model.LayerStack``), whatever
+        this method does. A compositor with another rule is learned by that rule, but such a
+        selector chooses sprites as if it were Eq. 2.
+
+        Args:
+            layers: Color channels, then alpha, of each layer.
+            backdrop: What is behind all layers.
+            occlusion: The matrix d of ``occlusion``.
+
+        Returns:
+            The image, and the visible part of each layer's alpha.
         """
-        colour, alpha = layers[:, :, :-1], layers[:, :, -1]
+        color, alpha = layers[:, :, :-1], layers[:, :, -1]
         left, uncovered = torch.ones_like(alpha), torch.ones_like(alpha[:, 0])
         for front, hides in zip(alpha.unbind(1), occlusion.unbind(1), strict=True):
             left = left * (1 - hides[:, :, None, None] * front[:, None])
             uncovered = uncovered * (1 - front)
         visible = left * alpha
-        image = (visible[:, :, None] * colour).sum(1) + uncovered[:, None] * backdrop
+        image = (visible[:, :, None] * color).sum(1) + uncovered[:, None] * backdrop
         return image, visible

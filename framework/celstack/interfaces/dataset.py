@@ -1,4 +1,4 @@
-"""Dataset: images, and what is known about them."""
+"""Dataset: images and their ground truth."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from celstack.interfaces.part import Part
 
 @attrs.frozen(eq=False)
 class Batch:
-    """Images in [0, 1], and the ground truth that the dataset has of them.
+    """Images in [0, 1] and their ground truth, as far as the dataset has any.
 
     ``instances`` and ``classes`` label pixels, 0 for background; ``label`` is the class of
-    a whole image. Each is None where it is not known.
+    a whole image. Each is None where it is unknown.
     """
 
     images: Float[Tensor, "B C H W"]
@@ -35,31 +35,38 @@ class Batch:
 
 def _check_url(_: Any, __: Any, url: str) -> None:
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc:
-        raise ValueError(f"{url!r} is no address that begins with https:// or http://")
+        raise ValueError(f"{url!r} is not an http:// or https:// address")
 
 
 def _check_file(_: Any, __: Any, file: str) -> None:
     parts = PurePosixPath(file).parts
     if not parts or file.startswith("/") or ".." in parts or re.search(r"[\\:\0]", file):
-        raise ValueError(f"{file!r} is not the name of a file in a folder")
+        raise ValueError(f"{file!r} is not a relative file path without '..'")
 
 
 def _check_size(_: Any, __: Any, size: int | None) -> None:
     if size is not None and size < 1:
-        raise ValueError(f"no file of {size} bytes is published")
+        raise ValueError(f"size: {size} bytes; must be at least 1")
 
 
 def _check_checksum(_: Any, __: Any, checksum: str) -> None:
     if checksum and not re.fullmatch("md5:[0-9a-f]{32}|sha256:[0-9a-f]{64}", checksum):
-        raise ValueError(f"{checksum!r} is neither md5: nor sha256: and its digits, in small")
+        raise ValueError(f"{checksum!r} is not md5: or sha256: with lowercase hex digits")
 
 
 @attrs.frozen
 class Source:
-    """One file that is published for anybody to fetch, and what its owners say of it.
+    """A published file that ``celstack data get`` can download.
 
-    It is kept under the name ``file``, which is the address's last piece unless given.
-    ``size`` is in bytes; ``checksum`` begins with ``md5:`` or ``sha256:``.
+    ``file`` is the name under which it is stored, by default the last part of the address.
+    ``size`` is in bytes; ``checksum`` begins with ``md5:`` or ``sha256:``::
+
+        Source(
+            url="https://example.org/stars.npz",
+            licence="CC BY 4.0",
+            homepage="https://example.org/stars",
+            checksum="md5:0cc175b9c0f1b6a831c399e269772661",
+        )
     """
 
     url: str = attrs.field(validator=_check_url)
@@ -71,14 +78,14 @@ class Source:
     file: str = attrs.field(validator=_check_file)
 
     @file.default
-    def _last_piece(self) -> str:
+    def _last_part(self) -> str:
         return urlsplit(self.url).path.rpartition("/")[2]
 
 
 class Dataset(Part):
     """Images in splits.
 
-    A dataset is read by lists of indices, so that one in memory answers with one lookup::
+    A dataset is read by lists of indices, so that one in memory needs a single lookup::
 
         class Noise(Dataset):
             image_shape = (3, 16, 16)
@@ -87,32 +94,49 @@ class Dataset(Part):
                 return 100
 
             def read(self, split, indices):
-                ...
+                seeds = [torch.Generator().manual_seed(index) for index in indices]
+                return Batch(torch.stack([torch.rand(3, 16, 16, generator=s) for s in seeds]))
 
     Laws:
-        ``read`` is a function: the same split and indices give the same batch, in any order
-        and in any process, however indices are grouped. It leaves the random state alone.
+        ``read`` is a pure function: the same split and indices give the same batch, in any
+        order and in any process, however indices are grouped. It does not use or change the
+        global random state.
         Images are float32 in [0, 1] and have the shape ``image_shape``; labels are int64.
         One split is called ``train``, no split is empty, and a dataset can be pickled.
     """
 
     splits: tuple[str, ...] = ("train", "test")
-    most_objects: int | None = None
-    """The greatest number of objects in an image, where that is known."""
+    max_objects: int | None = None
+    """The greatest number of objects in an image; None if unknown."""
     class_names: tuple[str, ...] = ()
-    """What classes are called, where that is known; class 1 of a pixel is the first."""
+    """The names of classes, as far as known; pixels of class 1 show the first."""
     files: tuple[str, ...] = ()
-    """The files and folders that it looks for in the places of ``celstack.data.paths``."""
+    """The files and folders that it needs in a data folder (``celstack.data.paths``)."""
     sources: tuple[Source, ...] = ()
-    """Those of its files that ``celstack data get`` can fetch."""
+    """Those of its files that ``celstack data get`` can download."""
     elsewhere: str = ""
-    """What to do to have files that cannot be fetched: ``unpack x.tar from https://...``."""
+    """How to get files that cannot be downloaded: ``unpack x.tar from https://...``."""
     generated: bool = False
-    """Whether it can do without files, because it makes its images itself."""
+    """Whether it can generate its images, without any files."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        if "most_objects" in cls.__dict__:  # as the attribute was called in 0.1.0
+            cls.max_objects = cls.__dict__["most_objects"]
+            del cls.most_objects
+        super().__init_subclass__(**kwargs)
+
+    @property
+    def most_objects(self) -> int | None:
+        """``max_objects``, by its name in 0.1.0."""
+        return self.max_objects
+
+    @most_objects.setter
+    def most_objects(self, count: int | None) -> None:
+        self.max_objects = count
 
     @property
     def remedy(self) -> str:
-        """Say how to come by its files, for ``celstack.data.paths.require_file``."""
+        """Say how to get its files, for ``celstack.data.require_file``."""
         ways = [self.elsewhere] if self.elsewhere else []
         if self.sources:
             ways.append(f"'celstack data get {self.name}' fetches it")

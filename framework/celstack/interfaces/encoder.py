@@ -11,19 +11,20 @@ from celstack.interfaces.part import Part
 
 
 class Encoder(Part, nn.Module):
-    """Images to one vector of features each.
+    """A network that maps each image to a feature vector.
 
     Laws:
-        After ``prepare``, ``num_features`` says how long the vectors are.
-        An image's features depend on no other image when the encoder is in eval mode.
+        After ``prepare``, ``num_features`` is the length F of the vectors.
+        In eval mode, an image's features depend on no other image.
     """
 
     num_features: int
+    """The length F of the feature vectors; known after ``prepare``."""
 
     @abstractmethod
     def prepare(self, image_shape: tuple[int, int, int]) -> None:
-        """Make the network for images of this shape (C, H, W)."""
+        """Create the network for images of this shape (C, H, W)."""
 
     @abstractmethod
     def forward(self, images: Float[Tensor, "B C H W"]) -> Float[Tensor, "B F"]:
-        """Return the features."""
+        """Return a feature vector for each image."""

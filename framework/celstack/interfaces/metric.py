@@ -11,30 +11,31 @@ from celstack.scene import Rendering, Scene
 
 
 class Metric(Part):
-    """Scenes, renderings and truth to one number.
+    """A score that compares scenes and renderings with the ground truth.
 
     Laws:
-        How images are grouped into batches does not change the number, nor ``scores``.
-        ``reset`` forgets everything.
-        The fields of Batch named by ``needs`` are there when ``update`` is called; where a
-        dataset has not got them the metric is left out, not zero.
+        How images are grouped into batches changes neither the score nor ``scores``.
+        ``reset`` discards all batches.
+        The fields of Batch named in ``needs`` are not None when ``update`` is called; for a
+        dataset that lacks them the metric is left out, not zero.
     """
 
     needs: tuple[str, ...] = ()
+    """The ground truth that it needs: names of fields of Batch."""
     percent: bool = False
-    """Whether 1 means all, so that tables show the number in percent."""
+    """Whether 1 is the maximum, so that tables show the score in percent."""
     scores: Sequence[float] | None = None
-    """The score of each image so far, in their order, so that the best and the worst can be
-    shown; NaN for an image that has none. None where only all images together have a score."""
+    """The score of each image so far, in their order, so that reports can show the best and
+    the worst; NaN for an image without a score. None if only the whole set has a score."""
 
     @abstractmethod
     def reset(self) -> None:
-        """Begin anew."""
+        """Discard all batches so far."""
 
     @abstractmethod
     def update(self, scene: Scene, rendering: Rendering, batch: Batch) -> None:
-        """Take a batch into account."""
+        """Add a batch."""
 
     @abstractmethod
     def compute(self) -> float:
-        """Return the number for all batches so far."""
+        """Return the score of all batches so far."""

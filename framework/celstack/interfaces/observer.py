@@ -1,4 +1,4 @@
-"""Observer: is told what happens in a run."""
+"""Observer: callbacks for the events of a run."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from celstack.interfaces.part import Part
 
 
 class Observer(Part):
-    r"""Somebody who is told what happens in a run.
+    r"""A set of callbacks for the events of a run.
 
     An observer has methods named like the lifecycle hooks of ``celstack.hookspecs``, marked
-    with ``hookimpl``, each taking what it wants of the hook's arguments::
+    with ``hookimpl``. Each takes those of the hook's arguments that it needs::
 
         class Bell(Observer):
             @hookimpl
@@ -17,9 +17,9 @@ class Observer(Part):
                 print("\a", folder)
 
     Laws:
-        Observers watch: they do not change the model, the data or the random state.
-        One that raises is reported once and hears nothing more; the run goes on.
+        Observers only observe: they do not change the model, the data or the random state.
+        An observer that raises is reported once and not called again; the run continues.
     """
 
     terminal: bool = False
-    """Whether it writes to the terminal; ``--quiet`` leaves such observers out."""
+    """Whether it writes to the terminal; ``--quiet`` disables such observers."""

@@ -1,10 +1,11 @@
-"""Part: what all parts have in common."""
+"""Part: the base class of everything that a recipe can choose by name."""
 
 from __future__ import annotations
 
 import re
 from abc import ABC
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from celstack.registry.validated import checked
 
@@ -13,29 +14,42 @@ if TYPE_CHECKING:
 
 
 class Part(ABC):
-    """A part of a run, chosen by name in a recipe or made in Python.
+    """A component of a run, chosen by name in a recipe or constructed in Python.
 
     Laws:
         The constructor is the schema: its keyword arguments are the part's options in a
-        recipe, checked against their annotations in both places.
-        A constructor stores and checks; what learns is made in ``prepare``, after the
-        run's seed is set. So parts may be made in any order.
+        recipe, validated against their annotations in recipes and in Python alike.
+        A constructor only stores and validates. Learnable parameters are created in
+        ``prepare``, after the run's seed is set, so parts may be constructed in any order.
     """
 
     name: str
-    """What recipes call it; made from the class's name where no recipe is involved."""
+    """The name in recipes; by default the class name in snake_case."""
+
+    renamed: ClassVar[Mapping[str, str]] = {}
+    """Old name to new name of methods that plugins override. A class that defines one of the
+    two gets the other as well, so plugins written for an earlier version keep working."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        for old, new in cls.renamed.items():
+            for given, missing in ((old, new), (new, old)):
+                if given in cls.__dict__ and missing not in cls.__dict__:
+                    setattr(cls, missing, cls.__dict__[given])
         if "name" not in cls.__dict__:
             cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
         if "__init__" in cls.__dict__:
             cls.__init__ = checked(cls.__init__)  # type: ignore[method-assign]
 
     def upgrade_weights(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Convert weights, or moments of weights, that an earlier version has written.
+        """Convert weights, or optimizer moments, that an earlier version has saved.
 
-        Called with a part's own weights by name before they are loaded. Return the argument
-        itself where there is nothing to convert.
+        Called before they are loaded.
+
+        Args:
+            weights: The part's own tensors, by their names within the part.
+
+        Returns:
+            The converted tensors; the argument itself where there is nothing to convert.
         """
         return weights

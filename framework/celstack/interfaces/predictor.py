@@ -1,4 +1,4 @@
-"""Predictor: from an image to transform parameters."""
+"""Predictor: from images to transform parameters."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from celstack.interfaces.part import Part
 
 @attrs.frozen
 class Outline:
-    """The sizes of a model: what a predictor has to predict."""
+    """The dimensions of a model: what a predictor has to predict."""
 
     image_shape: tuple[int, int, int]
     layers: int
     sprites: int
     backgrounds: int
     sprite_transforms: tuple[int, ...]
-    """How many parameters each transform of sprites has, in the order of their chain."""
+    """The number of parameters of each transform of sprites, in the order of their chain."""
     layer_transforms: tuple[int, ...]
     background_transforms: tuple[int, ...]
     occlusion_logits: int
 
     @property
     def sprite_params(self) -> int:
-        """Count the parameters of all transforms of a sprite."""
+        """The number P of parameters of all transforms of a sprite."""
         return sum(self.sprite_transforms)
 
     @property
     def layer_params(self) -> int:
-        """Count the parameters of all transforms of a layer."""
+        """The number Q of parameters of all transforms of a layer."""
         return sum(self.layer_transforms)
 
     @property
     def background_params(self) -> int:
-        """Count the parameters of all transforms of a background."""
+        """The number R of parameters of all transforms of a background."""
         return sum(self.background_transforms)
 
 
 @attrs.frozen
 class ActiveTransforms:
-    """Which transforms of each chain are at work, in the order of ``Outline``."""
+    """Which transforms of each chain are active, in the order of ``Outline``."""
 
     sprite: tuple[bool, ...]
     layer: tuple[bool, ...]
@@ -52,7 +52,10 @@ class ActiveTransforms:
 
 @attrs.frozen(eq=False)
 class Prediction:
-    """Parameters for every layer and sprite, of which a selector will use some."""
+    """Transform parameters for every sprite on every layer, and logits of the layers' order.
+
+    A selector uses those of the sprites that it chooses.
+    """
 
     sprite_params: Float[Tensor, "B L K P"]
     layer_params: Float[Tensor, "B L Q"]
@@ -61,32 +64,33 @@ class Prediction:
 
 
 class Predictor(Part, nn.Module):
-    """Images to the parameters of all transforms, and the order of layers.
+    """A network that maps images to the parameters of all transforms and occlusion logits.
 
     Laws:
         Before the first training step all predictions are zero: the rest pose.
-        An image's prediction depends on no other image in eval mode.
-        Parameters that serve only transforms at rest (``activate``) get no gradient: none,
-        not zero, because an optimizer with weight decay moves whatever has a gradient.
-        Every parameter that ``per_sprite`` lists comes with the axis that runs over sprites;
-        swapping sprites in all of them swaps their predictions.
+        In eval mode, an image's prediction depends on no other image.
+        Weights that serve only inactive transforms (``activate``) have a gradient of None,
+        not zero, because an optimizer with weight decay changes whatever has a gradient.
+        ``per_sprite`` lists parameters with the axis that runs over sprites; permuting the
+        sprites in all of them permutes their predictions.
     """
 
     @abstractmethod
     def prepare(self, outline: Outline) -> None:
-        """Make the network for a model of these sizes."""
+        """Create the network for a model of these dimensions."""
 
     def activate(self, active: ActiveTransforms) -> None:
-        """Called at the start of a stage, after ``prepare``, with the transforms it uses.
+        """Take note of the transforms that are active from now on.
 
-        What is predicted for the others is not used. A predictor with networks of their own
-        for transforms does not call those of transforms at rest, and returns zeros for them.
+        Called after ``prepare``, at the start of every stage. What is predicted for inactive
+        transforms is not used: a predictor with a network for each transform need not call
+        those of inactive ones, and returns zeros for them.
         """
 
     @abstractmethod
     def forward(self, images: Float[Tensor, "B C H W"]) -> Prediction:
-        """Predict."""
+        """Predict the parameters of all transforms."""
 
     @abstractmethod
     def per_sprite(self) -> list[tuple[nn.Parameter, int]]:
-        """List the parameters that belong to single sprites, and their sprite axis."""
+        """List the weights that belong to single sprites, each with its sprite axis."""

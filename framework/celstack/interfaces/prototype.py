@@ -1,4 +1,4 @@
-"""Prototype: the images that are learned."""
+"""Prototype: learnable images, used as sprites or as backgrounds."""
 
 from __future__ import annotations
 
@@ -14,30 +14,40 @@ class Prototype(Part, nn.Module):
     """A set of learnable images: sprites with alpha, or backgrounds.
 
     Laws:
-        ``images()`` has ``count`` images, each with colours in or near [0, 1] and then
-        alpha. The alpha of sprites is not clipped: rendering clips it after warping, when
-        noise has been added. That of backgrounds is 1.
+        ``images()`` returns ``count`` images, color channels in or near [0, 1] first, then
+        alpha. The alpha of sprites is not clipped: rendering clips it after warping and
+        after noise has been added. The alpha of backgrounds is 1.
+        Where ``size`` is not None, it is the height and width of ``images()``.
         Every parameter that ``per_image`` lists has the images along its first axis, and
-        swapping its rows swaps the images.
-        Where ``redraw`` can, the image then is as it was drawn, and the others are as before.
+        permuting its rows permutes the images.
+        Where ``redraw`` returns True, that image is the given one and no other has changed.
     """
 
     count: int
+    """The number of images K."""
+    size: tuple[int, int] | None = None
+    """Height and width of the images, if that is known before ``prepare``; None if they
+    depend on the canvas. Recipes are checked with it before anything is trained."""
     sample_size: int = 100
-    """How many images it would like to see before it begins."""
+    """How many training images ``prepare`` should be given."""
 
     @abstractmethod
     def prepare(self, sample: Float[Tensor, "N C H W"], with_alpha: bool) -> None:
-        """Make the parameters for images like these, as sprites or as backgrounds."""
+        """Create the parameters.
+
+        Args:
+            sample: Training images, for their shape and as a starting point.
+            with_alpha: Whether the images are sprites; backgrounds are opaque.
+        """
 
     @abstractmethod
     def images(self) -> Float[Tensor, "K D h w"]:
-        """Return the images as they are now, with gradients."""
+        """Return the current images, color then alpha, with gradients."""
 
     @abstractmethod
     def per_image(self) -> list[nn.Parameter]:
-        """List the parameters that belong to single images."""
+        """List the parameters whose rows belong to single images."""
 
     def redraw(self, index: int, image: Float[Tensor, "D h w"]) -> bool:  # noqa: ARG002
-        """Make one of the images look like this; tell whether that can be done."""
+        """Replace one of the images; return whether that is possible (False by default)."""
         return False

@@ -16,22 +16,24 @@ if TYPE_CHECKING:
 
 
 class Selector(Part):
-    """Images to scenes: the minimum of Eq. 5, or an approximation of it.
+    """Find the scenes that explain images: the minimum of Eq. 5, or an approximation.
 
     Laws:
-        Choosing needs no gradient; what was chosen keeps the gradient of its parameters.
-        The scene explains the images no worse than leaving all layers empty would, where
-        the empty sprite may be chosen.
+        Choosing needs no gradient; the parameters of what was chosen keep theirs.
+        Where the empty sprite is allowed, a scene costs no more than one whose layers are
+        all empty.
     """
 
+    renamed = {"twins": "find_duplicates", "missed": "propose_sprites"}
+
     empty_cost: float | None
-    """The price lambda of a layer that is not empty; None where no layer may be."""
+    """The cost lambda of a layer that is not empty; None if every layer must be filled."""
 
     def check(self, decomposer: Decomposer) -> None:
         """Raise CelstackError if this selector cannot work with the other parts.
 
-        Asked twice: when they are put together, and when they know the shape of images. One
-        that does not refuse a model without predictor may teach a predictor.
+        Called twice: when the model is constructed, and when it knows the shape of images.
+        A selector that accepts a model without a predictor can be the teacher of a predictor.
         """
 
     @abstractmethod
@@ -42,25 +44,41 @@ class Selector(Part):
         noise: Float[Tensor, "K H W"] | None,
         allow_empty: bool,
     ) -> Scene:
-        """Return the scene that explains the images best.
+        """Return the scenes that explain the images best.
 
-        ``noise`` is what rendering will add to the masks; with ``allow_empty`` off, every
-        layer must show a sprite and none is charged for it.
+        Args:
+            images: Images in [0, 1].
+            decomposer: The model whose sprites, transforms and compositor are to be used.
+            noise: What rendering will add to the masks of each sprite; None for no noise.
+            allow_empty: Whether layers may be empty. If not, every layer must show a sprite
+                and ``empty_cost`` is not charged.
         """
 
-    def twins(self, decomposer: Decomposer) -> list[tuple[int, int]]:  # noqa: ARG002
-        """List pairs of sprites of which one is too many; none, if it cannot tell."""
+    def find_duplicates(self, decomposer: Decomposer) -> list[tuple[int, int]]:  # noqa: ARG002
+        """List pairs of sprites that look alike, so that one of each can be given up.
+
+        Returns:
+            Pairs of sprite indices; none, unless a selector can detect duplicates.
+        """
         return []
 
-    def missed(
+    def propose_sprites(
         self,
         images: Float[Tensor, "B C H W"],  # noqa: ARG002
         scene: Scene,  # noqa: ARG002
         decomposer: Decomposer,  # noqa: ARG002
         unused: list[int],  # noqa: ARG002
     ) -> dict[int, Float[Tensor, "D h w"]]:
-        """Draw what these scenes miss, for sprites that nobody uses, as far as it can.
+        """Propose new images for sprites, drawn from what scenes fail to explain.
 
-        Others may be drawn anew as well, where that explains images better.
+        Args:
+            images: The images that were explained.
+            scene: Their scenes.
+            decomposer: The model.
+            unused: The sprites that hardly any scene uses. Others may be proposed, too,
+                where that explains the images better.
+
+        Returns:
+            An image, color and alpha, by sprite index; none, unless a selector can propose.
         """
         return {}

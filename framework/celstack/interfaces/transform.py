@@ -1,4 +1,4 @@
-"""Transform: what may happen to a sprite on its way to the canvas."""
+"""Transform: how a sprite is changed before it is composited."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from abc import abstractmethod
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from celstack.geometry.sampling import canvas_points, sample
+from celstack.geometry.sampling import pixel_centers, sample_canvas
 from celstack.interfaces.browser_code import BrowserCode
 from celstack.interfaces.part import Part
 
 
 class Transform(Part, nn.Module):
-    """Parameters and images to images.
+    """A differentiable map from images and parameters to images.
 
-    A transform of colours or shapes::
+    A transform of pixel values::
 
         class Brighten(Transform):
             num_params = 1
@@ -24,43 +24,49 @@ class Transform(Part, nn.Module):
                 brighter = images[:, :-1] + params[:, :, None, None]
                 return torch.cat([brighter, images[:, -1:]], dim=1)
 
-    Images have their colour channels first and alpha last. Transforms that move pixels
-    derive from Warp instead, so that a chain of them is sampled once. Pixel transforms
-    act on the sprite's own pixels, before any warp; among themselves both keep the
-    recipe's order.
+    Images have their color channels first and alpha last. Transforms that move pixels
+    derive from Warp instead, so that a chain of warps is resampled only once. Transforms
+    that are not warps are applied to the sprite's own pixels, before all warps; within each
+    of the two groups the order is the recipe's.
 
     Laws:
         All-zero parameters leave the sprite in its rest pose, the same for every image.
         Each image depends on its own row of parameters alone.
-        Shapes and precision stay as they are, what is given is not written into, and
+        Shape and dtype of the output are those of the input, inputs are not modified, and
         gradients reach images and parameters.
-        ``browser``, where it is given, does the same.
+        ``browser``, where it is implemented, computes the same.
     """
 
     num_params: int
+    """The number of parameters P; known after ``prepare``."""
     rest_is_identity: bool = True
-    """Whether the rest pose changes nothing; a transform that places sprites may differ."""
+    """Whether all-zero parameters change nothing. A transform whose rest pose is a change,
+    such as one that shrinks sprites to an initial size, sets this to False."""
 
     def prepare(self, channels: int) -> None:
-        """Learn how many colour channels images have, before anything else."""
+        """Set up for images of so many color channels; called before anything else."""
 
     def tint(
         self,
         gains: Float[Tensor, "n C"],  # noqa: ARG002
         offsets: Float[Tensor, "n C"] | None = None,  # noqa: ARG002
     ) -> Float[Tensor, "n P"] | None:
-        """Return the parameters that multiply colours by these gains, then add these offsets.
+        """Return the parameters that multiply colors by gains, then add offsets.
 
-        Both are per channel. None, unless a transform says otherwise: it cannot do what is
-        asked, all of it.
+        Args:
+            gains: One factor per channel.
+            offsets: One summand per channel; None for none.
+
+        Returns:
+            The parameters; None if the transform cannot do exactly this (the default).
         """
         return None
 
     def browser(self) -> BrowserCode | None:
-        """Return the JavaScript with which the scene editor of a report does the same.
+        """Return JavaScript that computes the same in the scene editor of a report.
 
-        None, unless a transform says otherwise: scenes of recipes that use it can be looked
-        at in the report, but not edited there. Asked after ``prepare``.
+        Called after ``prepare``. With None, the default, scenes of recipes that use the
+        transform can be viewed in the report, but not edited there.
         """
         return None
 
@@ -68,50 +74,68 @@ class Transform(Part, nn.Module):
     def forward(
         self, images: Float[Tensor, "n D h w"], params: Float[Tensor, "n P"]
     ) -> Float[Tensor, "n D h w"]:
-        """Return the images as the parameters would have them."""
+        """Return the transformed images."""
 
 
 class Warp(Transform):
-    """A transform that moves pixels, told as coordinates.
+    """A transform that moves pixels, defined as a map of coordinates.
+
+    For example::
+
+        class Shift(Warp):
+            num_params = 2
+
+            def pull(self, points, params):
+                return points - params[:, None]
 
     Convention: points are (x, y), y down, in units of half the longer side
-    (``celstack.geometry.sampling``); ``pull`` says where a point of the canvas looks in the
-    sprite.
+    (``celstack.geometry.sampling``); ``pull`` maps a point of the canvas to the point of the
+    sprite that is shown there (an inverse, or backward, warp).
 
     Laws:
-        Those of Transform; and points do not influence one another. ``matrix``, where it is
-        given, says the same as ``pull``. A warp that can ``place`` has a matrix, and finds that
-        of its rest pose, and of any place that it has found before, again.
+        Those of Transform, and each point is mapped independently of the others.
+        ``matrix``, where it is implemented, is the same map as ``pull``.
+        A warp that implements ``params_from_matrix`` implements ``matrix``. The two are
+        inverse to each other at the rest pose and at every matrix that they return.
     """
+
+    renamed = {"place": "params_from_matrix"}
 
     @abstractmethod
     def pull(
         self, points: Float[Tensor, "n m 2"], params: Float[Tensor, "n P"]
     ) -> Float[Tensor, "n m 2"]:
-        """Return where each point looks."""
+        """Map points of the canvas to points of the sprite."""
 
     def matrix(self, params: Float[Tensor, "n P"]) -> Float[Tensor, "n r 3"] | None:  # noqa: ARG002
-        """Return the same map as a matrix, or None if it is not one.
+        """Return the same map as a matrix; None, the default, if it is not a homography.
 
-        Matrices are those of ``celstack.geometry.homography``.
+        Chains of warps with matrices are multiplied together before any point is mapped,
+        which saves most of the work.
 
-        Chains of such warps are multiplied together beforehand, which saves most of the work.
+        Returns:
+            Matrices of the convention in ``celstack.geometry.homography``: 2 x 3 for an
+            affine map, 3 x 3 for a homography.
         """
         return None
 
-    def place(self, matrix: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n P"] | None:  # noqa: ARG002
-        """Return the parameters whose own matrix is nearest to this one.
+    def params_from_matrix(self, matrix: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n P"] | None:  # noqa: ARG002
+        """Return the parameters whose ``matrix`` is nearest to this one.
 
-        What a warp cannot follow, such as a turn, it leaves out, but the point that looks at
-        the sprite's centre stays. None, unless a warp says otherwise: it cannot be told where
-        to look.
+        What the warp cannot express, such as a rotation, is left out, but the point that is
+        mapped to the sprite's center stays the same.
+
+        Returns:
+            The parameters; None, the default, if the warp cannot be solved for them.
         """
         return None
 
     def forward(
         self, images: Float[Tensor, "n D h w"], params: Float[Tensor, "n P"]
     ) -> Float[Tensor, "n D h w"]:
-        """Warp images on a canvas of their own size; outside is transparent."""
+        """Warp images on a canvas of their own size; transparent outside the images."""
         height, width = images.shape[-2:]
-        points = canvas_points(height, width, images).expand(len(images), -1, -1)
-        return sample(images, self.pull(points, params), (height, width), outside="zeros")
+        points = pixel_centers(height, width, images).expand(len(images), -1, -1)
+        return sample_canvas(
+            images, self.pull(points, params), (height, width), outside="zeros"
+        )

@@ -1,4 +1,4 @@
-"""CandidateSelector: a selector that chooses among predicted candidates."""
+"""CandidateSelector: base class of selectors that choose among predicted candidates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
 
 class CandidateSelector(Selector):
-    """A selector for which a predictor has said where every sprite would be on every layer.
+    """A selector that chooses among all sprites on all layers, as a predictor places them.
+
+    A subclass implements ``choose`` alone; ``LayerStack`` helps to compare candidates. Both
+    assume Eq. 2: with a compositor that overrides ``compose`` by another rule, sprites are
+    chosen as if it were Eq. 2, while rendering and training use the compositor's rule.
 
     Laws:
         Those of Selector. ``choose`` is called without gradients.
@@ -38,7 +42,7 @@ class CandidateSelector(Selector):
         noise: Float[Tensor, "K H W"] | None,
         allow_empty: bool,
     ) -> Scene:
-        """Predict, let ``choose`` choose, and keep the gradients of what was chosen."""
+        """Predict, call ``choose``, and gather the parameters of what was chosen."""
         prediction = decomposer.predict(images)
         logits = prediction.occlusion_logits
         occlusion = decomposer.compositor.occlusion(logits, decomposer.training)
@@ -46,7 +50,7 @@ class CandidateSelector(Selector):
             sprite, background = self.choose(
                 images,
                 render_candidates(decomposer, prediction, noise),
-                decomposer.show_backgrounds(prediction.background_params),
+                decomposer.render_backgrounds(prediction.background_params),
                 occlusion,
                 self.empty_cost if allow_empty else None,
             )
@@ -62,10 +66,18 @@ class CandidateSelector(Selector):
         occlusion: Float[Tensor, "B L L"],
         price: float | None,
     ) -> tuple[Int[Tensor, "B L"], Int[Tensor, " B"]]:
-        """Return the sprite of every layer and the background of every image.
+        """Choose the sprite of every layer and the background of every image.
 
-        ``price`` is that of a layer which is not empty, per value of the image; None where
-        no layer may be empty.
+        Args:
+            images: The images to explain.
+            candidates: For each of L layers, all K sprites as they would appear on it.
+            backdrops: The M backgrounds as they would appear; one black one if there are none.
+            occlusion: Which layer hides which.
+            price: The cost of a layer that is not empty, as a mean over the values of the
+                image; None if no layer may be empty.
+
+        Returns:
+            A sprite index or EMPTY for each layer, and a background index for each image.
         """
 
 

@@ -1,4 +1,4 @@
-"""Candidates: every sprite on every layer, as the selectors compare them."""
+"""Candidates: every sprite on every layer, rendered for selectors to compare."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from celstack.geometry.softclip import softclip
+from celstack.geometry.soft_bounds import softclip
 from celstack.geometry.windows import Windows
 from celstack.interfaces.predictor import Prediction
-from celstack.model.sprite_warp import Sight, look
+from celstack.model.sprite_warp import SpriteWarp, warp_sprites
 
 if TYPE_CHECKING:
     from celstack.model.decomposer import Decomposer
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False)
 class Candidates:
-    """All K sprites as they would look on one layer, in windows that show all of them.
+    """All K sprites as they would appear on one layer, in windows that contain all of them.
 
-    ``paint`` is colour times alpha. Outside the windows all candidates are transparent.
+    ``paint`` is color times alpha. Outside the windows all candidates are transparent.
     """
 
     windows: Windows
@@ -34,10 +34,10 @@ class Candidates:
 def render_candidates(
     decomposer: Decomposer, prediction: Prediction, noise: Float[Tensor, "K H W"] | None
 ) -> list[Candidates]:
-    """Render the candidates of every layer.
+    """Render the candidates of every layer, without gradients.
 
-    No gradient: the one that is chosen is rendered again. Layer by layer, because what is
-    needed on the way is several times larger than what is kept.
+    Those that are chosen are rendered again with gradients. Layers are rendered one by one,
+    because intermediate results are several times larger than the candidates.
     """
     pairs = zip(
         prediction.sprite_params.unbind(1), prediction.layer_params.unbind(1), strict=True
@@ -58,13 +58,15 @@ def _render(
     of_each = of_layer.repeat_interleave(count, dim=0)
     images = decomposer.layer_chain.change_pixels(images, of_each)
     depth = images.shape[1]
-    if not decomposer.sprite_chain.moves():
-        # All sprites of a layer are looked at in the same way: let them be channels.
+    if not decomposer.sprite_chain.has_warp():
+        # All sprites of a layer are warped in the same way: warp them as channels.
         images = images.view(batch, -1, *images.shape[2:])
     if noise is not None:
         images = torch.cat([images, torch.ones_like(images[:, :1])], dim=1)
-    sight = Sight.through(decomposer.layer_chain, of_layer, decomposer.sprite_chain, of_sprite)
-    windows, found = look(images, sight, decomposer.canvas)
+    warp = SpriteWarp.from_chains(
+        decomposer.layer_chain, of_layer, decomposer.sprite_chain, of_sprite
+    )
+    windows, found = warp_sprites(images, warp, decomposer.canvas)
     area = None
     if noise is not None:
         found, area = found[:, :-1], found[:, -1]

@@ -1,8 +1,7 @@
-"""The composite of layers in windows (Eq. 2), with a gradient of its own.
+"""Composite layers in windows (Eq. 2), with a custom autograd function.
 
-With the others fixed, the image is affine in every layer, so its gradient needs no more than
-products over the other layers. Told to torch operation by operation, it would cost several
-times as much time and memory.
+With the others fixed, the image is affine in every layer, so its gradient consists of
+products over the other layers. Plain autograd would need several times the time and memory.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from celstack.geometry.windows import Windows
-from celstack.model.numba_jit import suits
+from celstack.model.numba_jit import supports
 
 
 def composite(
@@ -24,9 +23,17 @@ def composite(
     occlusion: Float[Tensor, "B L L"],
     windows: list[Windows],
 ) -> Float[Tensor, "B C H W"]:
-    """Stack layers over a backdrop; ``windows`` says where each layer is on the canvases."""
+    """Composite layers over a backdrop (Eq. 2).
+
+    Args:
+        colour: Colors of the layers in their windows.
+        alpha: Masks of the layers in their windows.
+        backdrop: What is behind all layers.
+        occlusion: The matrix d, d_jl = 1 where layer j hides layer l.
+        windows: For each layer, where it is on the B canvases.
+    """
     way: type[torch.autograd.Function] = Layerwise
-    if suits(alpha):
+    if supports(alpha):
         from celstack.model.compositing_cpu import Rowwise
 
         way = Rowwise
@@ -35,9 +42,9 @@ def composite(
 
 
 class Layerwise(torch.autograd.Function):
-    """For accelerators, and numbers of 16 bits: a layer of all images at a time.
+    """Eq. 2 for accelerators and 16-bit floats: one layer of all images at a time.
 
-    Letters as in the paper: d_jl says how much layer j hides layer l.
+    In the paper's letters, d_jl is how much layer j hides layer l.
     """
 
     @staticmethod
@@ -70,7 +77,7 @@ class Layerwise(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        """Return the gradients of colours, masks, backdrops and occlusion."""
+        """Return the gradients of colors, masks, backdrops and occlusion."""
         colour, alpha, backdrop, occlusion, uncovered, left, *around = ctx.saved_tensors
         of_colour, of_alpha = torch.empty_like(colour), torch.empty_like(alpha)
         of_occlusion = torch.empty_like(occlusion)
@@ -81,7 +88,7 @@ class Layerwise(torch.autograd.Function):
             visible = left[:, layer] * alpha[:, layer]
             torch.mul(visible[:, None], mine, out=of_colour[:, layer])
             shines = (mine * colour[:, layer]).sum(1)
-            # Each layer loses what the others in front of it take away ...
+            # The gradient of what other layers hide of this one ...
             lost = _products_of_others(
                 _leaves(others, occlusion[:, :, layer]), shines * alpha[:, layer]
             )
@@ -89,7 +96,7 @@ class Layerwise(torch.autograd.Function):
                 pairs = others.flatten(2) @ lost.flatten(2).mT
                 of_occlusion[:, :, layer] = -pairs.diagonal(dim1=1, dim2=2)
             window.add(hidden, lost.mul_(occlusion[:, :, layer, None, None]))
-            # ... and takes away of the backdrop what the others left of it.
+            # ... and of what this one hides of the backdrop.
             uncovers = window.cut(behind).clone()
             for other in range(others.shape[1]):
                 if other != layer:
@@ -103,14 +110,14 @@ class Layerwise(torch.autograd.Function):
 def _leaves(
     alpha: Float[Tensor, "B L h w"], hides: Float[Tensor, "B L"]
 ) -> Float[Tensor, "B L h w"]:
-    """Return what every layer leaves of one that it hides so much."""
+    """Return 1 - d_jl alpha_j for all layers j and one layer l."""
     return torch.addcmul(alpha.new_ones(1), alpha, hides[:, :, None, None], value=-1)
 
 
 def _products_of_others(
     factors: Float[Tensor, "B L h w"], start: Float[Tensor, "B h w"]
 ) -> Float[Tensor, "B L h w"]:
-    """Multiply, for each layer, the factors of all layers but this one to a start."""
+    """Return, for each layer, start times the product of all other layers' factors."""
     products = torch.empty_like(factors)
     products[:, 0] = start
     last = factors.shape[1] - 1

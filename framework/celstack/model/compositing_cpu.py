@@ -1,7 +1,7 @@
-"""Eq. 2 for processors: the composite of layers in windows, row by row.
+"""Eq. 2 for CPUs: composite layers in windows, row by row, with compiled loops.
 
-Letters as in the paper: d_jl says how much layer j hides layer l. The backdrop is the last
-layer, opaque, and hidden by all.
+In the paper's letters, d_jl is how much layer j hides layer l. The backdrop is treated as one
+more layer, the last: opaque, and hidden by all others.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 from celstack.geometry.windows import Windows
-from celstack.model.numba_jit import compiled, corners, demand, share
+from celstack.model.numba_jit import check_shape, compiled, parallel_for, window_corners
 
 
 class Rowwise(torch.autograd.Function):
-    """The composite of layers; its gradient computes again what it needs on the way."""
+    """Eq. 2 row by row; the backward pass recomputes intermediate results."""
 
     @staticmethod
     def forward(
@@ -32,10 +32,10 @@ class Rowwise(torch.autograd.Function):
         """Return the images."""
         batch, layers, channels, *size = colour.shape
         canvas = (backdrop.shape[2], backdrop.shape[3])
-        demand("masks", alpha, batch, layers, *size)
-        demand("backdrops", backdrop, batch, channels, *canvas)
-        demand("occlusion", occlusion, batch, layers, layers)
-        places = corners(windows, batch, canvas, *[(size[0], size[1])] * layers)
+        check_shape("masks", alpha, batch, layers, *size)
+        check_shape("backdrops", backdrop, batch, channels, *canvas)
+        check_shape("occlusion", occlusion, batch, layers, layers)
+        places = window_corners(windows, batch, canvas, *[(size[0], size[1])] * layers)
         hides = torch.cat([occlusion, torch.ones_like(occlusion[:, :, :1])], dim=2)
         given = [one.contiguous() for one in (colour, alpha, backdrop, hides, places)]
         image = torch.empty_like(given[2])
@@ -46,7 +46,7 @@ class Rowwise(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        """Return the gradients of colours, masks, backdrops and occlusion."""
+        """Return the gradients of colors, masks, backdrops and occlusion."""
         *given, hides, places = ctx.saved_tensors
         slopes = [*map(torch.empty_like, given), torch.zeros_like(hides)]
         _by_threads(_unstack, [*given, hides, places, gradient.contiguous(), *slopes])
@@ -55,15 +55,15 @@ class Rowwise(torch.autograd.Function):
 
 
 def _by_threads(loops: Callable[..., Any], tensors: list[Tensor]) -> None:
-    """Run loops over images, each thread over some of them."""
+    """Run compiled loops over images, each thread on a slice of them."""
     arrays = [one.numpy() for one in tensors]
-    share(lambda some: loops(*(one[some] for one in arrays)), len(arrays[0]))
+    parallel_for(lambda some: loops(*(one[some] for one in arrays)), len(arrays[0]))
 
 
 @compiled
 @no_type_check
 def _masks(alpha, corners, row, masks, there):
-    """Write the masks of a row; return how many layers are there, and list them."""
+    """Write the masks of a row; list the layers whose windows contain it, return how many."""
     layers, tall, wide = alpha.shape
     count = 0
     for layer in range(layers):
@@ -80,7 +80,7 @@ def _masks(alpha, corners, row, masks, there):
 @compiled
 @no_type_check
 def _products(masks, hides, there, first, last, products):
-    """Multiply what layers leave of one that they hide so much, one after the other."""
+    """Compute the running products of 1 - d_jl alpha_j over the layers j of a row."""
     products[0, first:last] = 1
     for n in range(len(there)):
         mask, hide = masks[there[n], first:last], hides[there[n]]
@@ -92,7 +92,7 @@ def _products(masks, hides, there, first, last, products):
 @compiled
 @no_type_check
 def _stack(colours, alphas, backdrops, hides, corners, images):
-    """Stack the layers of images."""
+    """Composite the layers of images."""
     batch, layers, channels, _, wide = colours.shape
     height, width = images.shape[2:]
     masks = np.empty((layers, width), images.dtype)
@@ -133,7 +133,7 @@ def _unstack(
     of_backdrops,
     of_hides,
 ):
-    """Follow the gradients of images to all that these were made of."""
+    """Backpropagate the gradients of images to colors, masks, backdrops and occlusion."""
     batch, layers, channels, _, wide = colours.shape
     height, width = backdrops.shape[2:]
     masks = np.empty((layers, width), colours.dtype)
@@ -201,9 +201,10 @@ def _unstack(
 @compiled
 @no_type_check
 def _take_away(shine, masks, hides, there, left, products, of_masks, of_hides):
-    """Tell layers what they take away of one that would shine so much without any of them.
+    """Add the gradients of masks and occlusion that come from hiding one layer.
 
-    Each takes of what all others leave: those before it, and those after it.
+    ``shine`` is the gradient with respect to that layer's visibility. For each hiding layer
+    it is multiplied by the factors of all the others: those before it, and those after it.
     """
     right = left + len(shine)
     for n in range(len(there) - 1, -1, -1):

@@ -1,4 +1,4 @@
-"""Decomposer: explain images as scenes, render scenes as images."""
+"""Decomposer: the model, which explains images as scenes and renders scenes as images."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from celstack.errors import CelstackError
-from celstack.geometry.sampling import canvas_points, sample
-from celstack.geometry.softclip import softclip
+from celstack.geometry.sampling import pixel_centers, sample_canvas
+from celstack.geometry.soft_bounds import softclip
 from celstack.geometry.windows import Windows
 from celstack.interfaces.compositor import Compositor
 from celstack.interfaces.predictor import ActiveTransforms, Outline, Prediction, Predictor
@@ -18,13 +18,20 @@ from celstack.interfaces.prototype import Prototype
 from celstack.interfaces.selector import Selector
 from celstack.interfaces.transform import Transform
 from celstack.model.compositing import composite
-from celstack.model.sprite_warp import Sight, look
-from celstack.model.transform_chain import Chain
-from celstack.scene import EMPTY, Rendering, Scene
+from celstack.model.sprite_warp import SpriteWarp, warp_sprites
+from celstack.model.transform_chain import TransformChain
+from celstack.scene import Rendering, Scene
 
 
 class Decomposer(nn.Module):
-    """The model: two verbs between images and scenes, made of exchangeable parts."""
+    """The model, made of exchangeable parts: ``explain`` and ``render`` are inverse.
+
+    For example::
+
+        decomposer = celstack.open_run("runs/coins").decomposer
+        scene = decomposer.explain(images)
+        reconstructions = decomposer.render(scene).image
+    """
 
     def __init__(
         self,
@@ -41,31 +48,31 @@ class Decomposer(nn.Module):
         super().__init__()
         self.sprites = sprites
         self.backgrounds = backgrounds
-        self.sprite_chain = Chain(sprite_transforms)
-        self.layer_chain = Chain(layer_transforms)
-        self.background_chain = Chain(background_transforms)
+        self.sprite_chain = TransformChain(sprite_transforms)
+        self.layer_chain = TransformChain(layer_transforms)
+        self.background_chain = TransformChain(background_transforms)
         self.compositor = compositor
         self.selector = self.own_selector = selector
         self.predictor = predictor
         self.channels = 0
         self.canvas = (0, 0)
         self.sprites_frozen = False
-        # Weights say which transforms are at work.
-        self.register_load_state_dict_post_hook(Decomposer._tell_predictor)
+        # Loaded weights contain which transforms are active.
+        self.register_load_state_dict_post_hook(Decomposer._activate_predictor)
         selector.check(self)
 
     def prepare(self, sample_images: Float[Tensor, "N C H W"]) -> None:
-        """Make everything that learns, for images like these."""
+        """Create all learnable parameters, for images like these."""
         channels, height, width = sample_images.shape[1:]
-        self.measure((channels, height, width))
+        self.set_image_shape((channels, height, width))
         self.sprites.prepare(sample_images, with_alpha=True)
         if self.backgrounds is not None:
             self.backgrounds.prepare(sample_images, with_alpha=False)
         if self.predictor is not None:
             self.predictor.prepare(self.outline())
 
-    def measure(self, image_shape: tuple[int, int, int]) -> None:
-        """Learn the shape of images, or refuse images that the selector cannot explain."""
+    def set_image_shape(self, image_shape: tuple[int, int, int]) -> None:
+        """Set the shape (C, H, W) of images; raise CelstackError if the selector refuses it."""
         self.channels, height, width = image_shape
         self.canvas = (height, width)
         for chain in (self.sprite_chain, self.layer_chain, self.background_chain):
@@ -73,7 +80,7 @@ class Decomposer(nn.Module):
         self.selector.check(self)
 
     def outline(self) -> Outline:
-        """State the sizes of the model."""
+        """Return the dimensions of the model."""
         return Outline(
             image_shape=(self.channels, *self.canvas),
             layers=self.compositor.layers,
@@ -86,33 +93,33 @@ class Decomposer(nn.Module):
         )
 
     def activate(self, transforms: Collection[str] | None) -> None:
-        """Let only the named transforms work, in every chain; None means all."""
+        """Activate the named transforms alone, in every chain; None means all."""
         for chain in (self.sprite_chain, self.layer_chain, self.background_chain):
             chain.activate(transforms)
-        self._tell_predictor()
+        self._activate_predictor()
 
-    def _tell_predictor(self, *_: object) -> None:
-        """Tell the predictor which transforms are at work."""
+    def _activate_predictor(self, *_: object) -> None:
+        """Pass on to the predictor which transforms are active."""
         if self.predictor is not None and self.channels:
             chains = (self.sprite_chain, self.layer_chain, self.background_chain)
             self.predictor.activate(
-                ActiveTransforms(*(tuple(chain.working()) for chain in chains))
+                ActiveTransforms(*(tuple(chain.active) for chain in chains))
             )
 
-    def use(self, selector: Selector | None) -> None:
-        """Explain with another selector; None means the one that the model was made with."""
+    def use_selector(self, selector: Selector | None) -> None:
+        """Explain with another selector; None restores that of the constructor."""
         self.selector = selector or self.own_selector
 
     def predict(self, images: Float[Tensor, "B C H W"]) -> Prediction:
         """Predict parameters for every layer and sprite."""
-        assert self.predictor is not None  # a selector that predicts was resolved with one
+        assert self.predictor is not None  # Selector.check refuses a model without one
         prediction: Prediction = self.predictor(images)
         return prediction
 
     def explain(
         self, images: Float[Tensor, "B C H W"], noise: Float[Tensor, "K H W"] | None = None
     ) -> Scene:
-        """Find the scenes that make these images."""
+        """Find the scenes that reproduce these images best, if rendered with this noise."""
         expected = (self.channels, *self.canvas)
         if images.shape[1:] != expected:
             made = f"made for images of shape {expected}" if self.channels else "not prepared"
@@ -123,15 +130,24 @@ class Decomposer(nn.Module):
 
     @property
     def price(self) -> float | None:
-        """The price of a layer that is not empty; None while all layers must be filled.
+        """The cost of a layer that is not empty; None while all layers must be filled.
 
-        Sprites that are frozen are no sprites yet: they have to be placed, all of them.
+        While sprites are frozen, none may be left out: they do not depict anything yet.
         """
         return None if self.sprites_frozen else self.selector.empty_cost
 
     def render(self, scene: Scene, noise: Float[Tensor, "K H W"] | None = None) -> Rendering:
-        """Make the images of these scenes, and all that they are made of."""
-        windows, colour, alpha = self.show(scene, noise)
+        """Render scenes: images, layers, backdrops and visible masks."""
+        return self._compose(scene, *self.render_layers(scene, noise))
+
+    def _compose(
+        self,
+        scene: Scene,
+        windows: Windows,
+        colour: Float[Tensor, "n C h w"],
+        alpha: Float[Tensor, "n h w"],
+    ) -> Rendering:
+        """Composite the layers of ``render_layers`` by the compositor's own rule."""
         shown = torch.cat([colour, alpha[:, None]], dim=1)
         stack = windows.spread(shown).unflatten(0, scene.sprite.shape)
         backdrop = self.render_backdrop(scene)
@@ -141,8 +157,11 @@ class Decomposer(nn.Module):
     def reconstruct(
         self, scene: Scene, noise: Float[Tensor, "K H W"] | None = None
     ) -> tuple[Float[Tensor, "B C H W"], Float[Tensor, "n h w"]]:
-        """Make the images of these scenes, and masks as ``show`` does: what learning needs."""
-        windows, colour, alpha = self.show(scene, noise)
+        """Render only what training needs: the images, and the masks of ``render_layers``."""
+        windows, colour, alpha = self.render_layers(scene, noise)
+        if type(self.compositor).compose is not Compositor.compose:
+            # What is learned must be what is evaluated; the kernel below knows Eq. 2 alone.
+            return self._compose(scene, windows, colour, alpha).image, alpha
         batch, layers = shape = scene.sprite.shape
         image = composite(
             colour.unflatten(0, shape),
@@ -153,70 +172,71 @@ class Decomposer(nn.Module):
         )
         return image, alpha
 
-    def show(
+    def render_layers(
         self, scene: Scene, noise: Float[Tensor, "K H W"] | None
     ) -> tuple[Windows, Float[Tensor, "n C h w"], Float[Tensor, "n h w"]]:
-        """Put each layer's sprite on a canvas of its own (Eq. 3); EMPTY is transparent.
+        """Transform each layer's sprite (Eq. 3); empty layers are transparent.
 
-        Layers of an image follow one another. Only windows are returned, in colour and
-        alpha: nothing of a sprite is outside.
+        Returns:
+            Windows on n = B * L canvases, the layers of an image one after the other, and
+            colors and masks in these windows. Layers are transparent outside.
         """
         sprite = scene.sprite.flatten()
         of_sprite, of_layer = (
             params.flatten(0, 1) for params in (scene.sprite_params, scene.layer_params)
         )
         kinds = sprite.clamp_min(0)
-        # Not images[kinds]: its gradient is summed in an order that threads decide.
+        # Not images[kinds]: its gradient is summed in an order that depends on threads.
         images = self.sprite_images().index_select(0, kinds)
         images = self.sprite_chain.change_pixels(images, of_sprite)
         images = self.layer_chain.change_pixels(images, of_layer)
-        # Noise is where the sprite is: ones are looked up along with it.
+        # Noise is added where the sprite is: a channel of ones is warped along with it.
         images = torch.cat([images, torch.ones_like(images[:, :1])], dim=1)
-        sight = Sight.through(self.layer_chain, of_layer, self.sprite_chain, of_sprite)
-        windows, found = look(images, sight, self.canvas)
+        warp = SpriteWarp.from_chains(self.layer_chain, of_layer, self.sprite_chain, of_sprite)
+        windows, found = warp_sprites(images, warp, self.canvas)
         colour, alpha, area = found.split([self.channels, 1, 1], dim=1)
         if noise is not None:
             alpha = torch.addcmul(alpha, area, windows.cut(noise[:, None], kinds))
-        alpha = softclip(alpha[:, 0]) * (sprite != EMPTY).to(alpha.dtype)[:, None, None]
+        alpha = softclip(alpha[:, 0]) * scene.filled.flatten().to(alpha.dtype)[:, None, None]
         return windows, colour, alpha
 
     def sprite_images(self) -> Float[Tensor, "K D h w"]:
-        """Return the sprites, without gradients while they are frozen."""
+        """Return the sprites, color then alpha; detached while they are frozen."""
         images = self.sprites.images()
         return images.detach() if self.sprites_frozen else images
 
     def render_backdrop(self, scene: Scene) -> Float[Tensor, "B C H W"]:
-        """Render the backgrounds alone; black where the model has none."""
+        """Render the backgrounds of scenes; black if the model has none."""
         if self.backgrounds is None or scene.background is None:
             return scene.layer_params.new_zeros(len(scene), self.channels, *self.canvas)
         assert scene.background_params is not None
-        return self._show_background(scene.background, scene.background_params)
+        return self._render_background(scene.background, scene.background_params)
 
-    def show_backgrounds(self, params: Float[Tensor, "B M R"]) -> Float[Tensor, "B m C H W"]:
-        """Render every background for every image; one black backdrop if there are none."""
+    def render_backgrounds(self, params: Float[Tensor, "B M R"]) -> Float[Tensor, "B m C H W"]:
+        """Render every background for every image; a black one if the model has none."""
         batch, count, _ = params.shape
         if self.backgrounds is None:
             return params.new_zeros(batch, 1, self.channels, *self.canvas)
         which = torch.arange(count, device=params.device).repeat(batch)
-        shown = self._show_background(which, params.flatten(0, 1))
+        shown = self._render_background(which, params.flatten(0, 1))
         return shown.unflatten(0, (batch, count))
 
-    def _show_background(
+    def _render_background(
         self, which: Int[Tensor, " n"], params: Float[Tensor, "n R"]
     ) -> Float[Tensor, "n C H W"]:
         assert self.backgrounds is not None
         images = self.backgrounds.images().index_select(0, which)
         images = self.background_chain.change_pixels(images, params)
-        if not self.background_chain.moves() and images.shape[-2:] == self.canvas:
+        if not self.background_chain.has_warp() and images.shape[-2:] == self.canvas:
             return images[:, :-1]
-        points = canvas_points(*self.canvas, like=images).expand(len(images), -1, -1)
+        points = pixel_centers(*self.canvas, like=images).expand(len(images), -1, -1)
         points = self.background_chain.pull(points, params)
-        return sample(images, points, self.canvas, outside="border")[:, :-1]
+        return sample_canvas(images, points, self.canvas, outside="border")[:, :-1]
 
     def draw_noise(self, amount: float) -> Float[Tensor, "K H W"] | None:
-        """Draw the noise of one training step for the masks (supplementary, Sec. C.4)."""
+        """Draw uniform noise for the masks of each sprite (supplementary, Sec. C.4)."""
         if amount == 0.0:
             return None
-        # Drawn on the CPU, so that every device sees the same noise.
+        # Drawn on the CPU, so that it is the same for every device.
         noise = (torch.rand(self.sprites.count, *self.canvas) * 2 - 1) * amount
         return noise.to(next(self.sprites.parameters()))

@@ -1,8 +1,18 @@
-"""Loops over pixels, compiled for the processor by numba.
+"""Loops over pixels, compiled for the CPU by numba.
 
-Operations of torch's go over the pixels of all images again and again, and spend most of their
-time on carrying them. A loop that finishes an image before the next, row by row, has what it
-needs in the cache. But loops check no index: whoever calls them checks shapes before.
+Public. Each torch operation reads and writes the pixels of all images, so that a sequence of
+them is bound by memory bandwidth. A compiled loop that finishes one image before the next,
+row by row, finds its data in the cache. Compiled loops do not check indices: check shapes
+with ``check_shape`` and ``window_corners`` before calling them::
+
+    @compiled
+    def brighten(images, amount):
+        for n in range(len(images)):
+            images[n] += amount
+
+    if supports(images):
+        values = array(images)
+        parallel_for(lambda some: brighten(values[some], 0.1), len(values))
 """
 
 from __future__ import annotations
@@ -18,23 +28,25 @@ from torch import Tensor
 
 from celstack.geometry.windows import Windows
 
+__all__ = ["array", "check_shape", "compiled", "parallel_for", "supports", "window_corners"]
 
-def suits(values: Tensor) -> bool:
-    """Tell whether loops can work on a tensor."""
+
+def supports(values: Tensor) -> bool:
+    """Return whether compiled loops can work on a tensor: float32 or float64 on the CPU."""
     return values.device.type == "cpu" and values.dtype in (torch.float32, torch.float64)
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function of arrays and numbers when it is first called, and keep the result.
+    """Compile a function of arrays and numbers on its first call, and cache the result.
 
-    Sums may be taken in any order, several pixels at a time. What is not a number stays so.
-    A change of these options is noticed only where nothing has been kept.
+    A decorator. Sums may be reordered, so that they can be vectorized; NaN is preserved.
+    A change of these compiler options takes effect only where nothing has been cached.
     """
     import numba
     from numba.core.caching import FunctionCache
 
-    class Kept(FunctionCache):
-        """Results of earlier processes; what is damaged, or cannot be kept, is made again."""
+    class TolerantCache(FunctionCache):
+        """A cache on disk; entries that are damaged or cannot be saved are compiled again."""
 
         def load_overload(self, sig: Any, target_context: Any) -> Any:
             with suppress(Exception):
@@ -50,17 +62,23 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     config: Any = numba.config
     loops: Any = numba.njit(nogil=True, fastmath={"reassoc", "contract"})(function)
     if not config.DISABLE_JIT:
-        # Results are executed: where they are kept must not be said by a file of numba's in
-        # whatever folder this is.
+        # Cached code is executed, so its folder must not be set by a numba configuration
+        # file that happens to be in the current folder.
         config.CACHE_DIR = os.environ.get("NUMBA_CACHE_DIR", "")
         config.CACHE_LOCATOR_CLASSES = os.environ.get("NUMBA_CACHE_LOCATOR_CLASSES", "")
-        with suppress(RuntimeError):  # nowhere to keep it: it is compiled again next time
-            loops._cache = Kept(loops.py_func)
+        with suppress(RuntimeError):  # no writable folder: it is compiled again next time
+            loops._cache = TolerantCache(loops.py_func)
     return loops
 
 
-def share(work: Callable[[slice], None], count: int) -> None:
-    """Let each of torch's threads work on its part of so many images."""
+def parallel_for(work: Callable[[slice], None], count: int) -> None:
+    """Run work on slices of range(count), in as many threads as torch uses.
+
+    Args:
+        work: Called with a slice of the images; it should release the GIL, as functions
+            made by ``compiled`` do.
+        count: The number of images.
+    """
     threads = torch.get_num_threads()
     size = max(1, -(-count // threads))
     parts = [slice(first, first + size) for first in range(0, count, size)]
@@ -69,24 +87,37 @@ def share(work: Callable[[slice], None], count: int) -> None:
 
 
 def array(values: Tensor) -> Any:
-    """Return the values of a tensor in a plain order, if possible where they are."""
+    """Return a tensor as a C-contiguous numpy array, without a copy if possible."""
     return values.detach().contiguous().numpy()
 
 
-def demand(what: str, values: Tensor, *shape: int) -> None:
-    """Refuse a tensor of another shape."""
+def check_shape(what: str, values: Tensor, *shape: int) -> None:
+    """Raise ValueError if a tensor does not have this shape."""
     if values.shape != shape:
         raise ValueError(f"{what} of shape {tuple(values.shape)}, not {shape}")
 
 
-def corners(
+def window_corners(
     windows: Sequence[Windows], count: int, canvas: tuple[int, int], *sizes: tuple[int, int]
 ) -> Tensor:
-    """Return top and left of all layers' windows, (count, L, 2); refuse any that is outside."""
+    """Return the top left corners of all layers' windows, and check that they are inside.
+
+    Args:
+        windows: The windows of each of L layers, one for each image.
+        count: The number of images.
+        canvas: Height and width of the images.
+        sizes: Height and width of each layer's windows.
+
+    Returns:
+        (top, left) for each image and layer, of shape (count, L, 2).
+
+    Raises:
+        ValueError: A window is not inside the canvas.
+    """
     result = torch.empty(count, len(windows), 2, dtype=torch.int64)
     for layer, (mine, (tall, wide)) in enumerate(zip(windows, sizes, strict=True)):
         result[:, layer] = torch.tensor([mine.tops, mine.lefts], dtype=torch.int64).T
-        most = torch.tensor([canvas[0] - tall, canvas[1] - wide])
-        if not ((result[:, layer] >= 0) & (result[:, layer] <= most)).all():
+        limit = torch.tensor([canvas[0] - tall, canvas[1] - wide])
+        if not ((result[:, layer] >= 0) & (result[:, layer] <= limit)).all():
             raise ValueError(f"windows of {tall} x {wide} are not all on a canvas of {canvas}")
     return result

@@ -1,4 +1,4 @@
-"""The objective (Eq. 5): how badly scenes explain images, and what their sprites cost."""
+"""The training objective (Eq. 5): reconstruction error plus the cost of sprites."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ import attrs
 from jaxtyping import Float
 from torch import Tensor
 
-from celstack.scene import EMPTY, Scene
+from celstack.scene import Scene
+from celstack.tensor_fields import map_tensors, tensor_fields
 
 
 @attrs.frozen(eq=False)
 class Loss:
-    """The two terms of Eq. 5, averaged over images; and a third where there is a teacher.
+    """The two terms of Eq. 5, averaged over images, and the distillation loss if any.
 
-    ``teaching`` is how far predictions are from what the teacher finds. The others then are
-    those of the teacher's scenes, and nothing is learned from them.
+    ``teaching`` is the distance of predictions from the teacher's scenes. The other terms
+    are then those of the teacher's scenes and have no gradient for the predictor.
     """
 
     reconstruction: Float[Tensor, ""]
@@ -25,35 +26,34 @@ class Loss:
 
     @property
     def total(self) -> Float[Tensor, ""]:
-        """Sum the terms."""
+        """The sum of all terms, which training minimizes."""
         both = self.reconstruction + self.sprites
         return both if self.teaching is None else both + self.teaching
 
     def numbers(self) -> dict[str, float]:
-        """Return the total and its terms, by name."""
+        """Return all terms and their total, called ``loss``, as Python numbers."""
         terms = {name: float(term) for name, term in self.terms().items()}
         return {**terms, "loss": float(self.total)}
 
     def detach(self) -> Loss:
-        """Return the same numbers without their history."""
+        """Return the same loss, detached from the graph."""
         return self.each(Tensor.detach)
 
     def each(self, change: Callable[[Float[Tensor, ""]], Float[Tensor, ""]]) -> Loss:
-        """Return a loss whose terms are changed, one by one, in their order."""
-        return Loss(**{name: change(term) for name, term in self.terms().items()})
+        """Return a loss with a function applied to each term."""
+        return map_tensors(change, self)
 
     def terms(self) -> dict[str, Float[Tensor, ""]]:
-        """Return the terms that there are, by name."""
-        terms = attrs.asdict(self, recurse=False)
-        return {name: term for name, term in terms.items() if term is not None}
+        """Return the terms that are not None, by name."""
+        return tensor_fields(self)
 
 
 def squared_error(
     images: Float[Tensor, "B C H W"], others: Float[Tensor, "B C H W"]
 ) -> Float[Tensor, " B"]:
-    """Return the squared error of each image, as a mean over its values.
+    """Return the mean squared error of each image.
 
-    A mean, not a sum, so that a price of 1e-4 means the same on any canvas.
+    A mean, not a sum, so that an ``empty_cost`` of 1e-4 means the same on any canvas.
     """
     return (images - others).square().flatten(1).mean(1)
 
@@ -66,12 +66,18 @@ def objective(
     empty_cost: float,
     area_cost: float = 0.0,
 ) -> Loss:
-    """Judge scenes, the images they make and the masks of all their layers, in windows.
+    """Compute the loss of scenes (Eq. 5).
 
-    ``area_cost`` is the price of a layer that is opaque all over. Where a sprite looks like
-    what is behind it, nothing else tells its mask whether to be there.
+    Args:
+        images: The images that were explained.
+        scene: Their scenes.
+        reconstructions: The images of the scenes.
+        masks: The masks of all layers in their windows, as ``Decomposer.reconstruct`` returns.
+        empty_cost: The cost lambda of a layer that is not empty.
+        area_cost: The cost of a layer that is opaque everywhere. Where a sprite has the
+            color of what is behind it, nothing else determines its mask.
     """
-    filled = (scene.sprite != EMPTY).sum(1).to(images.dtype)
+    filled = scene.filled.sum(1).to(images.dtype)
     sprites = empty_cost * filled.mean()
     if area_cost:
         sprites = sprites + area_cost * masks.sum() / images[:, 0].numel()

@@ -1,4 +1,4 @@
-"""Sight: where canvases look in sprites, and what they find there."""
+"""SpriteWarp: from canvases to sprites by a chain of warps, sampled once."""
 
 from __future__ import annotations
 
@@ -10,25 +10,35 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import grid_sample
 
-from celstack.geometry.homography import box, chained, grid, in_halves
-from celstack.geometry.sampling import canvas_points, look_up, sees, sees_within
-from celstack.geometry.windows import Windows, around
-from celstack.model.transform_chain import Chain
+from celstack.geometry.homography import (
+    bounding_box,
+    compose_matrices,
+    sampling_grid,
+    to_grid_units,
+)
+from celstack.geometry.sampling import (
+    boxes_meet_image,
+    pixel_centers,
+    points_meet_image,
+    sample_points,
+)
+from celstack.geometry.windows import Windows, enclosing_windows
+from celstack.model.transform_chain import TransformChain
 
 Pull = Callable[[Tensor], Tensor]
 """From points (g, m, 2) of g canvases to points (k, m, 2) of k sprites, k a multiple of g."""
 CELLS = 32
-"""Canvases are searched in about as many cells along their shorter side."""
+"""About how many cells the shorter side of a canvas is divided into when it is searched."""
 SLACK = 0.25
-"""How much further than its corners a cell may look, as a share of its own extent."""
+"""How far points of a cell may be mapped outside its mapped corners, relative to its size."""
 
 
 @attrs.frozen(eq=False)
-class Sight:
-    """Where each of g canvases looks in its sprites, of which there are k in all.
+class SpriteWarp:
+    """The maps from g canvases to k sprites.
 
-    The sprites of a canvas follow one another. Where the map is a homography, ``matrix``
-    says the same as ``pull``, at less cost.
+    The sprites of a canvas follow one another, k / g for each. Where the maps are
+    homographies, ``matrix`` is the same as ``pull``, and cheaper.
     """
 
     canvases: int
@@ -36,27 +46,34 @@ class Sight:
     matrix: Float[Tensor, "k r 3"] | None = None
 
     @classmethod
-    def through(
+    def from_chains(
         cls,
-        layer_chain: Chain,
+        layer_chain: TransformChain,
         layer_params: Float[Tensor, "g Q"],
-        sprite_chain: Chain,
+        sprite_chain: TransformChain,
         sprite_params: Float[Tensor, "n P"],
-    ) -> Sight:
-        """Look through what happens to layers, then through what happens to their sprites.
+    ) -> SpriteWarp:
+        """Compose the warps of layers with those of their sprites.
 
-        Where nothing moves single sprites, all those of a canvas are looked at in the same
-        way, and k is g.
+        If the sprite chain has no warp, all sprites of a canvas are warped in the same way,
+        and k is g.
+
+        Args:
+            layer_chain: The transforms of layers.
+            layer_params: Their parameters for each canvas.
+            sprite_chain: The transforms of sprites, applied before those of layers.
+            sprite_params: Their parameters for each sprite; n is a multiple of g.
         """
         canvases = len(layer_params)
         matrix = layer_chain.matrix(layer_params)
-        if not sprite_chain.moves():
+        if not sprite_chain.has_warp():
             return cls(canvases, lambda p: layer_chain.pull(p, layer_params), matrix)
         times = len(sprite_params) // canvases
         of_sprite = sprite_chain.matrix(sprite_params)
         if matrix is not None and of_sprite is not None:
             grouped = of_sprite.unflatten(0, (canvases, times))
-            matrix = chained(grouped, matrix[:, None].expand(-1, times, -1, -1)).flatten(0, 1)
+            of_layer = matrix[:, None].expand(-1, times, -1, -1)
+            matrix = compose_matrices(grouped, of_layer).flatten(0, 1)
         else:
             matrix = None
 
@@ -67,67 +84,76 @@ class Sight:
         return cls(canvases, pull, matrix)
 
 
-def look(
-    images: Float[Tensor, "k D h w"], sight: Sight, canvas: tuple[int, int]
+def warp_sprites(
+    images: Float[Tensor, "k D h w"], warp: SpriteWarp, canvas: tuple[int, int]
 ) -> tuple[Windows, Float[Tensor, "k D v u"]]:
-    """Look sprites up wherever they can be seen; outside the windows there is nothing."""
+    """Warp sprites onto canvases.
+
+    Args:
+        images: The sprites.
+        warp: The maps from canvases to the sprites.
+        canvas: Height and width of the canvases.
+
+    Returns:
+        A window on each canvas and the sprites in it; sprites are transparent elsewhere.
+    """
     size = (images.shape[-2], images.shape[-1])
-    windows = find_windows(sight, canvas, size, images)
-    if sight.matrix is not None:
-        where = grid(in_halves(sight.matrix, size), windows)
+    windows = find_windows(warp, canvas, size, images)
+    if warp.matrix is not None:
+        where = sampling_grid(to_grid_units(warp.matrix, size), windows)
         return windows, grid_sample(images, where, padding_mode="zeros", align_corners=False)
-    points = sight.pull(_points(windows, images))
-    found = look_up(images, points, "zeros")
+    points = warp.pull(_points(windows, images))
+    found = sample_points(images, points, "zeros")
     return windows, found.unflatten(2, (windows.height, windows.width))
 
 
 @torch.no_grad()
 def find_windows(
-    sight: Sight, canvas: tuple[int, int], size: tuple[int, int], like: Tensor
+    warp: SpriteWarp, canvas: tuple[int, int], size: tuple[int, int], like: Tensor
 ) -> Windows:
-    """Return a window on each canvas from which its sprites, all of this size, are seen."""
+    """Return a window on each canvas that contains all of its sprites, which have this size."""
     if like.device.type != "cpu":
-        # The size of a window would have to come back from the device; use all pixels.
-        return Windows.whole(canvas, sight.canvases)
-    if sight.matrix is not None:
-        low, high = box(in_halves(sight.matrix, size), canvas, size)
+        # Computing window sizes would synchronize with the device; use whole canvases.
+        return Windows.whole(canvas, warp.canvases)
+    if warp.matrix is not None:
+        low, high = bounding_box(to_grid_units(warp.matrix, size), canvas, size)
     else:
-        low, high = _search(sight, canvas, size, like)
-    low, high = low.view(sight.canvases, -1, 2), high.view(sight.canvases, -1, 2)
-    return around(low.amin(1), high.amax(1), canvas)
+        low, high = _search(warp, canvas, size, like)
+    low, high = low.view(warp.canvases, -1, 2), high.view(warp.canvases, -1, 2)
+    return enclosing_windows(low.amin(1), high.amax(1), canvas)
 
 
 def repeat(points: Float[Tensor, "n m 2"], times: int) -> Float[Tensor, "k m 2"]:
-    """Repeat each canvas's points; canvases that share one copy go on sharing it."""
+    """Repeat each canvas's points; if all canvases share one copy, so does the result."""
     if points.stride(0) == 0:
         return points[:1].expand(len(points) * times, -1, -1)
     return points.repeat_interleave(times, dim=0)
 
 
 def _points(windows: Windows, like: Tensor) -> Float[Tensor, "g m 2"]:
-    """List the points of windows; one copy for all where these are whole canvases."""
+    """Return the pixel centers of windows; one shared copy if these are whole canvases."""
     if windows.are_whole:
-        return canvas_points(*windows.canvas, like=like).expand(len(windows), -1, -1)
+        return pixel_centers(*windows.canvas, like=like).expand(len(windows), -1, -1)
     x, y = windows.coordinates(like)
     pairs = torch.broadcast_tensors(x[:, None, :], y[:, :, None])
     return torch.stack(pairs, dim=-1).flatten(1, 2)
 
 
 def _search(
-    sight: Sight, canvas: tuple[int, int], size: tuple[int, int], like: Tensor
+    warp: SpriteWarp, canvas: tuple[int, int], size: tuple[int, int], like: Tensor
 ) -> tuple[Float[Tensor, "g 2"], Float[Tensor, "g 2"]]:
-    """Bound the pixels of each canvas that see something, by looking from a lattice of them."""
+    """Bound the pixels of each canvas that show a sprite, by mapping a lattice of them."""
     height, width = canvas
-    points = canvas_points(height, width, like).view(height, width, 2)
+    points = pixel_centers(height, width, like).view(height, width, 2)
     step = max(1, min(canvas) // CELLS)
     rows, columns = _lattice(height, step), _lattice(width, step)
-    pulled = sight.pull(points[rows][:, columns].flatten(0, 1).expand(sight.canvases, -1, -1))
+    pulled = warp.pull(points[rows][:, columns].flatten(0, 1).expand(warp.canvases, -1, -1))
     pulled = pulled.view(-1, len(rows), len(columns), 2)
     if step == 1:
-        seen = sees(pulled.flatten(1, 2), size).view(pulled.shape[:3])
+        seen = points_meet_image(pulled.flatten(1, 2), size).view(pulled.shape[:3])
     else:
         seen = _cells_seen(pulled, size)
-    seen = seen.view(sight.canvases, -1, *seen.shape[1:]).any(1)
+    seen = seen.view(warp.canvases, -1, *seen.shape[1:]).any(1)
     left, right = _span(seen.any(1), columns)
     top, bottom = _span(seen.any(2), rows)
     return torch.stack([left, top], 1).double(), torch.stack([right, bottom], 1).double()
@@ -140,21 +166,21 @@ def _lattice(length: int, step: int) -> Int[Tensor, " n"]:
 def _cells_seen(
     corners: Float[Tensor, "n r c 2"], size: tuple[int, int]
 ) -> Bool[Tensor, "n r-1 c-1"]:
-    """Tell which cells may see the sprite. Warps are smooth: a cell looks near its corners."""
+    """Return which cells may show the sprite: smooth warps map a cell near its corners."""
     low, high = corners, corners
     for axis in (1, 2):
         pairs = low.shape[axis] - 1
         low = torch.minimum(low.narrow(axis, 0, pairs), low.narrow(axis, 1, pairs))
         high = torch.maximum(high.narrow(axis, 0, pairs), high.narrow(axis, 1, pairs))
     slack = SLACK * (high - low)
-    seen = sees_within((low - slack).flatten(1, 2), (high + slack).flatten(1, 2), size)
+    seen = boxes_meet_image((low - slack).flatten(1, 2), (high + slack).flatten(1, 2), size)
     return seen.view(low.shape[:3])
 
 
 def _span(
     seen: Bool[Tensor, "g r"], lattice: Int[Tensor, " R"]
 ) -> tuple[Int[Tensor, " g"], Int[Tensor, " g"]]:
-    """Return where the seen part of each line begins and ends; nowhere: before it begins."""
+    """Return where the seen part of each line begins and ends; it ends before if empty."""
     flags = seen.to(torch.uint8)
     first, last = flags.argmax(1), seen.shape[1] - 1 - flags.flip(1).argmax(1)
     # A cell ends where the next begins; the last one, where the line does.

@@ -1,4 +1,4 @@
-"""A chain of transforms: pixels are changed in order, points pulled, nothing sampled."""
+"""TransformChain: several transforms of sprites, layers or backgrounds in sequence."""
 
 from __future__ import annotations
 
@@ -8,24 +8,28 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from celstack.geometry.homography import chained, unchained
+from celstack.geometry.homography import compose_matrices, factor_out
 from celstack.interfaces.transform import Transform, Warp
 
 
-class Chain(nn.Module):
-    """Several transforms, one after the other, with their parameters side by side."""
+class TransformChain(nn.Module):
+    """Transforms that are applied one after the other, with their parameters concatenated.
+
+    Transforms of pixel values are applied by ``change_pixels``. Warps are composed as maps of
+    points, by ``pull`` or ``matrix``, so that images are sampled only once.
+    """
 
     activity: Float[Tensor, " P"]
 
     def __init__(self, transforms: Sequence[Transform]) -> None:
         super().__init__()
         self.transforms = nn.ModuleList(transforms)
-        # The same as activity, where asking costs an accelerator nothing.
+        # A copy of activity on the host: reading it does not synchronize with a device.
         self._active = [True] * len(transforms)
         self.register_load_state_dict_post_hook(_read_activity)
 
     def prepare(self, channels: int) -> None:
-        """Prepare every transform and let all of them work."""
+        """Prepare every transform and activate all of them."""
         for transform in self:
             transform.prepare(channels)
         self.register_buffer("activity", torch.ones(self.num_params))
@@ -36,24 +40,24 @@ class Chain(nn.Module):
 
     @property
     def num_params(self) -> int:
-        """Count the parameters of all transforms together."""
+        """The number P of parameters of all transforms together."""
         return sum(transform.num_params for transform in self)
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Count the parameters of each transform."""
+        """The number of parameters of each transform."""
         return tuple(transform.num_params for transform in self)
 
-    def moves(self) -> bool:
-        """Tell whether any transform in use moves pixels."""
+    def has_warp(self) -> bool:
+        """Return whether any transform that is applied is a warp."""
         pairs = zip(self, self._active, strict=True)
         return any(isinstance(t, Warp) and _in_use(t, active) for t, active in pairs)
 
     def activate(self, names: Collection[str] | None) -> None:
-        """Let only the named transforms work; the others stay in their rest pose.
+        """Activate the named transforms alone, or all if None.
 
-        A transform at rest is not called, and no gradient reaches its parameters: an
-        optimizer that gets zeros instead of nothing would let its weights decay.
+        Inactive transforms stay in their rest pose. No gradient reaches their parameters:
+        with zeros instead of None an optimizer would still apply weight decay.
         """
         self._active = [t.name in names if names is not None else True for t in self]
         active = [
@@ -63,8 +67,9 @@ class Chain(nn.Module):
         ]
         self.activity.copy_(torch.tensor(active))
 
-    def working(self) -> list[bool]:
-        """Tell which transforms work; the others stay in their rest pose."""
+    @property
+    def active(self) -> list[bool]:
+        """Which transforms are active; the others stay in their rest pose."""
         return list(self._active)
 
     def change_pixels(
@@ -79,54 +84,61 @@ class Chain(nn.Module):
     def pull(
         self, points: Float[Tensor, "n m 2"], params: Float[Tensor, "n P"]
     ) -> Float[Tensor, "n m 2"]:
-        """Trace canvas points back to the sprite: the last warp is undone first."""
+        """Map points of the canvas to the sprite: the last warp is inverted first."""
         for transform, own in reversed(self._steps(params)):
             if isinstance(transform, Warp):
                 points = transform.pull(points, own)
         return points
 
     def matrix(self, params: Float[Tensor, "n P"]) -> Float[Tensor, "n r 3"] | None:
-        """Return the same map as ``pull`` as one matrix, or None if it is not one."""
+        """Return the map of ``pull`` as a matrix; None if it is not a homography."""
         result = torch.eye(2, 3).to(params).expand(len(params), -1, -1)
         for transform, own in reversed(self._steps(params)):
             if isinstance(transform, Warp):
                 matrix = transform.matrix(own)
                 if matrix is None:
                     return None
-                result = chained(matrix, result)
+                result = compose_matrices(matrix, result)
         return result
 
-    def place(
+    def params_from_matrix(
         self, matrix: Float[Tensor, "n 2 3"]
     ) -> tuple[Float[Tensor, "n P"], Float[Tensor, "n 2 3"]]:
-        """Follow a map with the warps at work; return what is left of it, too.
+        """Return the parameters whose ``matrix`` is nearest to this one.
 
-        The last warp is the first to look: what it cannot do is left to those before it.
+        Starts with the last active warp; what it cannot express is left to those before it.
+
+        Returns:
+            The parameters, and the map that remains: identity if the solution is exact.
         """
         params = matrix.new_zeros(len(matrix), self.num_params)
         for transform, own, active in reversed(list(self._slots(params))):
             if isinstance(transform, Warp):
-                placed = transform.place(matrix) if active else None
+                placed = transform.params_from_matrix(matrix) if active else None
                 if placed is not None:
                     own.copy_(placed)
                 done = transform.matrix(own)
-                # What is no matrix cannot be told where to look, and rests.
-                matrix = matrix if done is None else unchained(matrix, done[:, :2])
+                # A warp without a matrix cannot be solved for, and stays at rest.
+                matrix = matrix if done is None else factor_out(matrix, done[:, :2])
         return params, matrix
 
-    def adjust(
+    def precompose(
         self, params: Float[Tensor, "n P"], change: Float[Tensor, "n 2 3"]
     ) -> Float[Tensor, "n P"] | None:
-        """Let the canvas look through another map first; None if no warp at work can.
+        """Return parameters whose map applies ``change`` to canvas points first.
 
-        The last warp that can be placed follows, as far as it can; the others stay.
+        Only the last active warp that implements ``params_from_matrix`` changes, as far as it
+        can express the result.
+
+        Returns:
+            The new parameters; None if there is no such warp.
         """
         params = params.clone()
         for transform, own, active in reversed(list(self._slots(params))):
             matrix = transform.matrix(own) if active and isinstance(transform, Warp) else None
             if isinstance(transform, Warp) and matrix is not None:
                 flat = matrix[:, :2] / (matrix[:, 2:, 2:] if matrix.shape[1] == 3 else 1.0)
-                placed = transform.place(chained(flat, change))
+                placed = transform.params_from_matrix(compose_matrices(flat, change))
                 if placed is not None:
                     own.copy_(placed)
                     return params
@@ -135,16 +147,22 @@ class Chain(nn.Module):
     def tint(
         self, gains: Float[Tensor, "n C"], offsets: Float[Tensor, "n C"] | None = None
     ) -> Float[Tensor, "n P"] | None:
-        """Let the first transform at work that can multiply colours by gains, add offsets."""
-        return self.recolour(gains.new_zeros(len(gains), self.num_params), gains, offsets)
+        """Return parameters, otherwise zero, that multiply colors by gains and add offsets.
 
-    def recolour(
+        None if no active transform can.
+        """
+        return self.recolor(gains.new_zeros(len(gains), self.num_params), gains, offsets)
+
+    def recolor(
         self,
         params: Float[Tensor, "n P"],
         gains: Float[Tensor, "n C"],
         offsets: Float[Tensor, "n C"] | None = None,
     ) -> Float[Tensor, "n P"] | None:
-        """Do as ``tint`` does, and leave all other transforms as they are."""
+        """Return parameters with those of one transform replaced as by ``tint``.
+
+        None if no active transform can multiply colors by gains and add offsets.
+        """
         params = params.clone()
         for transform, own, active in self._slots(params):
             tinted = transform.tint(gains, offsets) if active else None
@@ -156,11 +174,11 @@ class Chain(nn.Module):
     def _slots(
         self, params: Float[Tensor, "n P"]
     ) -> Iterator[tuple[Transform, Float[Tensor, "n p"], bool]]:
-        """Pair each transform with its part of the parameters, and whether it is at work."""
+        """Yield each transform with a view of its parameters, and whether it is active."""
         yield from zip(self, params.split(self.sizes, dim=1), self._active, strict=True)
 
     def _steps(self, params: Float[Tensor, "n P"]) -> list[tuple[Transform, Tensor]]:
-        """List the transforms in use with their parameters, zero for the rest pose."""
+        """List the transforms to apply with their parameters, zero for inactive ones."""
         return [
             (transform, own if active else torch.zeros_like(own))
             for transform, own, active in self._slots(params)
@@ -169,14 +187,14 @@ class Chain(nn.Module):
 
 
 def _in_use(transform: Transform, active: bool) -> bool:
-    """Tell whether a transform works, or has a rest pose that changes something."""
+    """Return whether a transform is active, or its rest pose is not the identity."""
     return active or not transform.rest_is_identity
 
 
 def _read_activity(chain: nn.Module, _: object) -> None:
-    """Find out from loaded weights which transforms are at work."""
-    assert isinstance(chain, Chain)
+    """Restore from loaded weights which transforms are active."""
+    assert isinstance(chain, TransformChain)
     if not hasattr(chain, "activity"):
-        return  # not prepared: loading says itself what does not fit
+        return  # not prepared: load_state_dict reports the unexpected keys itself
     parts = chain.activity.split(chain.sizes)
     chain._active = [bool(activity.all()) for activity in parts]

@@ -84,11 +84,11 @@ def _have_params(transforms: Iterable[Transform], stage: Stage) -> bool:
 
 def _check_sizes(assembly: Assembly) -> list[Problem]:
     problems = []
-    layers, most = assembly.compositor.layers, assembly.dataset.most_objects
+    layers, most = assembly.compositor.layers, assembly.dataset.max_objects
     if most is not None and layers < most:
         text = f"{layers} cannot hold the {most} objects that {assembly.dataset.name} may show"
         problems.append(Problem("compositor.layers", text))
-    size = getattr(assembly.sprites, "size", None)
+    size = assembly.sprites.size
     movers = (*assembly.transforms.sprite, *assembly.transforms.layer)
     canvas = assembly.dataset.image_shape[1:]
     placed = any(isinstance(transform, Warp) for transform in movers)
@@ -144,7 +144,7 @@ def _refusal(assembly: Assembly, selector: Selector) -> str:
     """Return why a selector cannot work with the other parts; empty if it can."""
     try:
         model = _with(assembly, selector=selector).decomposer()
-        model.measure(assembly.dataset.image_shape)
+        model.set_image_shape(assembly.dataset.image_shape)
     except CelstackError as error:
         return str(error)
     return ""

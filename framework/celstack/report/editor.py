@@ -13,7 +13,7 @@ from torch import Tensor
 from celstack.evaluation.visualize import to_picture
 from celstack.export.scene_json import param_names, scene_to_json
 from celstack.model.decomposer import Decomposer
-from celstack.model.transform_chain import Chain
+from celstack.model.transform_chain import TransformChain
 from celstack.report.embed import data_uri
 from celstack.report.packed_images import pack
 from celstack.scene import Scene
@@ -94,10 +94,10 @@ def editor_data(
     return {"data": data, "code": [_for_a_page(source) for source in code], "missing": []}
 
 
-def _outline(chain: Chain, code: list[str]) -> list[dict[str, Any]]:
+def _outline(chain: TransformChain, code: list[str]) -> list[dict[str, Any]]:
     """Say what a chain is made of; add sources that are new to the code."""
     found = []
-    for key, transform, active in zip(param_names(chain), chain, chain.working(), strict=True):
+    for key, transform, active in zip(param_names(chain), chain, chain.active, strict=True):
         browser = transform.browser()
         assert browser is not None  # editor_data has asked
         if browser.source not in code:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
-import attrs
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -19,6 +18,7 @@ from celstack.report.embed import data_uri, thumbnail
 from celstack.report.line_charts import colour_of
 from celstack.runs.examples import Example
 from celstack.scene import EMPTY, Rendering, Scene
+from celstack.tensor_fields import map_tensors
 
 Made = TypeVar("Made", Scene, Rendering)
 KINDS = {
@@ -94,7 +94,7 @@ def explain(
     with looking(decomposer):
         scenes = [decomposer.explain(some.to(device)) for some in images.split(batch_size)]
         renderings = [decomposer.render(scene) for scene in scenes]
-    return Explained(_joined(Scene, scenes), _joined(Rendering, renderings))
+    return Explained(_joined(scenes), _joined(renderings))
 
 
 def show_sprites(decomposer: Decomposer) -> list[SpriteCard]:
@@ -183,10 +183,6 @@ def _images(prototype: Prototype) -> Float[Tensor, "K D h w"]:
         return prototype.images().detach().cpu()
 
 
-def _joined(kind: type[Made], several: Sequence[Made]) -> Made:
-    """Lay batches end to end, on the CPU."""
-    fields: dict[str, Any] = {}
-    for field in attrs.fields(kind):
-        values = [getattr(one, field.name) for one in several]
-        fields[field.name] = None if values[0] is None else torch.cat(values).cpu()
-    return kind(**fields)
+def _joined(several: Sequence[Made]) -> Made:
+    """Concatenate batches, on the CPU."""
+    return map_tensors(lambda *values: torch.cat(values).cpu(), *several)

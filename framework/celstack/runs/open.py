@@ -52,7 +52,7 @@ def open_run(
     load_weights(decomposer, state["model"], folder)
     decomposer.sprites_frozen = state["sprites_frozen"]
     stage = _stage(assembly, state["stage"], folder)
-    decomposer.use(stage.selector)
+    decomposer.use_selector(stage.selector)
     decomposer.activate(stage.transforms)
     return OpenRun(folder, assembly, decomposer.eval(), state["step"])
 

@@ -1,4 +1,4 @@
-"""What all checks share: how a broken law is told, and what sameness means."""
+"""Helpers of all checks: how a broken law is reported, and when tensors are equal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 
-def demand(part: object, holds: bool, law: str) -> None:
+def require_law(part: object, holds: bool, law: str) -> None:
     """Raise AssertionError unless the law holds, naming the part and the law."""
     # Not an assert statement: the checks must also work under `python -O`.
     if not holds:
@@ -19,45 +19,49 @@ def demand(part: object, holds: bool, law: str) -> None:
 
 @contextmanager
 def seeded() -> Iterator[None]:
-    """Make a check draw the same numbers each time, and leave the random state alone."""
+    """Seed torch for a check, and restore its random state afterwards."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         yield
 
 
 def varied_images(count: int, shape: tuple[int, int, int]) -> Float[Tensor, "B C H W"]:
-    """Draw images of noise, each brighter than the one before it."""
+    """Return images of noise, each brighter than the one before."""
     return torch.rand(count, *shape) * torch.linspace(0.2, 1.0, count)[:, None, None, None]
 
 
 def close(left: Tensor, right: Tensor, tolerance: float = 1e-5) -> bool:
-    """Tell whether two tensors are the same but for rounding; NaN is never the same."""
+    """Return whether two tensors are equal up to rounding; NaN equals nothing."""
     return left.shape == right.shape and torch.allclose(left, right, atol=tolerance, rtol=1e-4)
 
 
 def check_unprepared(part: nn.Module) -> None:
-    """What learns is made in ``prepare``, so that parts may be made in any order."""
+    """Check that parameters are created in ``prepare``, not in the constructor."""
     made = [name for name, _ in part.named_parameters()]
-    law = f"what learns is made in prepare, not in the constructor, but {made} is there before"
-    demand(part, not made, law)
+    law = f"parameters are created in prepare, not in the constructor, but {made} exist before"
+    require_law(part, not made, law)
 
 
 def check_same_start(part: nn.Module, other: nn.Module) -> None:
-    """Two parts that were prepared alike, after the same seed, start alike."""
+    """Check that two parts that were prepared after the same seed are equal."""
     left, right = part.state_dict(), other.state_dict()
     same = left.keys() == right.keys() and all(torch.equal(left[k], right[k]) for k in left)
-    demand(part, same, "prepare draws on nothing but torch's seed, but two starts differ")
+    require_law(
+        part, same, "prepare depends on no random state but torch's seed, but two starts differ"
+    )
 
 
 def check_gradients_reach(
     part: nn.Module, output: Tensor, parameters: Sequence[nn.Parameter]
 ) -> None:
-    """Every parameter has its part in the output, and some of them move it."""
-    demand(part, output.requires_grad, "gradients reach its parameters, but none comes through")
+    """Check that the output depends on every parameter, with gradients that are not all 0."""
+    require_law(
+        part, output.requires_grad, "gradients reach its parameters, but the output has none"
+    )
     weights = torch.randn_like(output)
     found = torch.autograd.grad((output * weights).sum(), parameters, allow_unused=True)
     names = {id(parameter): name for name, parameter in part.named_parameters()}
     missed = [names[id(p)] for p, g in zip(parameters, found, strict=True) if g is None]
-    demand(part, not missed, f"gradients reach its parameters, but not {missed}")
+    require_law(part, not missed, f"gradients reach its parameters, but not {missed}")
     moved = any(bool(gradient.any()) for gradient in found if gradient is not None)
-    demand(part, moved, "gradients reach its parameters, but all are zero")
+    require_law(part, moved, "gradients reach its parameters, but all are zero")

@@ -1,4 +1,4 @@
-"""The laws of compositors."""
+"""check_compositor: the laws of Compositor."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from celstack.interfaces.compositor import Compositor
-from celstack.testing.assertions import close, demand, seeded
+from celstack.testing.assertions import close, require_law, seeded
 
 IMAGES = 3
 CANVAS = (4, 5)
@@ -15,11 +15,20 @@ CANVAS = (4, 5)
 
 @seeded()
 def check_compositor(compositor: Compositor, *, channels: int = 3) -> None:
-    """Check the laws of Compositor: who hides whom, and what is seen."""
+    """Check the laws of Compositor.
+
+    Args:
+        compositor: The compositor, with any number of layers.
+        channels: The number of color channels to check it with.
+    """
     count = compositor.layers
-    demand(compositor, isinstance(count, int) and count >= 1, "layers is a number of layers")
+    require_law(
+        compositor, isinstance(count, int) and count >= 1, "layers is a number of layers"
+    )
     number = compositor.num_logits
-    demand(compositor, isinstance(number, int) and number >= 0, "num_logits is a whole number")
+    require_law(
+        compositor, isinstance(number, int) and number >= 0, "num_logits is a whole number"
+    )
     logits = torch.randn(IMAGES, number)
     for training in (True, False):
         _check_occlusion(compositor, compositor.occlusion(logits, training), training)
@@ -41,19 +50,21 @@ def _check_occlusion(
     count = compositor.layers
     shape = (IMAGES, count, count)
     law = f"occlusion has the shape (images, layers, layers) = {shape}"
-    demand(compositor, occlusion.shape == shape, f"{law}, but it is {tuple(occlusion.shape)}")
+    require_law(
+        compositor, occlusion.shape == shape, f"{law}, but it is {tuple(occlusion.shape)}"
+    )
     diagonal = occlusion.diagonal(dim1=1, dim2=2)
-    demand(compositor, not diagonal.any(), "no layer hides itself: the diagonal is 0")
+    require_law(compositor, not diagonal.any(), "no layer hides itself: the diagonal is 0")
     both = occlusion + occlusion.transpose(1, 2)
     expected = (1 - torch.eye(count)).expand_as(both)
-    demand(
+    require_law(
         compositor, close(both, expected), "of two layers one hides the other: d_jl + d_lj = 1"
     )
     inside = bool((occlusion >= 0).all() and (occlusion <= 1).all())
-    demand(compositor, inside, "occlusion lies in [0, 1]")
+    require_law(compositor, inside, "occlusion lies in [0, 1]")
     if not training:
         binary = bool(((occlusion == 0) | (occlusion == 1)).all())
-        demand(compositor, binary, "occlusion is binary when not training")
+        require_law(compositor, binary, "occlusion is binary when not training")
 
 
 def _check_gradient_of_order(compositor: Compositor, logits: Float[Tensor, "B N"]) -> None:
@@ -62,9 +73,9 @@ def _check_gradient_of_order(compositor: Compositor, logits: Float[Tensor, "B N"
     logits = logits.clone().requires_grad_()
     occlusion = compositor.occlusion(logits, True)
     law = "gradients reach the logits in training"
-    demand(compositor, occlusion.requires_grad, law)
+    require_law(compositor, occlusion.requires_grad, law)
     (gradient,) = torch.autograd.grad((occlusion * torch.randn_like(occlusion)).sum(), logits)
-    demand(compositor, bool(gradient.any()), law)
+    require_law(compositor, bool(gradient.any()), law)
 
 
 def _check_shapes(
@@ -75,13 +86,13 @@ def _check_shapes(
 ) -> None:
     given = layers.clone(), backdrop.clone(), occlusion.clone()
     image, visible = compositor.compose(layers, backdrop, occlusion)
-    demand(compositor, image.shape == backdrop.shape, "the image has the backdrop's shape")
+    require_law(compositor, image.shape == backdrop.shape, "the image has the backdrop's shape")
     seen = (*layers.shape[:2], *layers.shape[3:])
-    demand(compositor, visible.shape == seen, "visible has a mask for each layer")
+    require_law(compositor, visible.shape == seen, "visible has a mask for each layer")
     kept = all(map(torch.equal, given, (layers, backdrop, occlusion)))
-    demand(compositor, kept, "what it is given is left as it was, but it wrote into it")
+    require_law(compositor, kept, "inputs are not modified, but they were")
     alone, _ = compositor.compose(layers[:1], backdrop[:1], occlusion[:1])
-    demand(compositor, close(alone, image[:1]), "images do not depend on one another")
+    require_law(compositor, close(alone, image[:1]), "images do not depend on one another")
 
 
 def _check_extremes(
@@ -94,7 +105,7 @@ def _check_extremes(
     stack[:, :, -1] = 0.0
     image, visible = compositor.compose(stack, backdrop, occlusion)
     same = close(image, backdrop) and not visible.any()
-    demand(compositor, same, "with all layers transparent, the image is the backdrop")
+    require_law(compositor, same, "with all layers transparent, the image is the backdrop")
     for layer in range(compositor.layers):
         opaque = stack.clone()
         opaque[:, layer, -1] = 1.0
@@ -102,7 +113,7 @@ def _check_extremes(
         same = close(image, opaque[:, layer, :-1]) and close(
             visible[:, layer], opaque[:, layer, -1]
         )
-        demand(compositor, same, "with one opaque layer alone, the image is that layer")
+        require_law(compositor, same, "with one opaque layer alone, the image is that layer")
 
 
 def _check_order(
@@ -119,8 +130,8 @@ def _check_order(
             pair[:, :, -1] = 0.0
             pair[:, [front, back], -1] = 1.0
             image, _ = compositor.compose(pair, backdrop[hides], occlusion[hides])
-            law = "where d_jl = 1 layer j hides layer l, but l is seen through an opaque j"
-            demand(compositor, close(image, pair[:, front, :-1]), law)
+            law = "where d_jl = 1 layer j hides layer l, but l is visible through an opaque j"
+            require_law(compositor, close(image, pair[:, front, :-1]), law)
 
 
 def _check_sum(
@@ -133,10 +144,10 @@ def _check_sum(
     alpha = layers[:, :, -1]
     uncovered = (1 - alpha).prod(1)[:, None]
     summed = (visible[:, :, None] * layers[:, :, :-1]).sum(1) + uncovered * backdrop
-    law = "the image is what is seen of each layer, and of the backdrop where no layer is"
-    demand(compositor, close(image, summed), law)
+    law = "the image is the sum of the visible layers, and of the backdrop where no layer is"
+    require_law(compositor, close(image, summed), law)
     within = bool((visible >= 0).all() and (visible <= alpha + 1e-6).all())
-    demand(compositor, within, "no more is seen of a layer than its alpha")
+    require_law(compositor, within, "no more of a layer is visible than its alpha")
 
 
 def _check_gradients(
@@ -147,8 +158,8 @@ def _check_gradients(
 ) -> None:
     layers, backdrop = layers.clone().requires_grad_(), backdrop.clone().requires_grad_()
     image, _ = compositor.compose(layers, backdrop, occlusion)
-    demand(compositor, image.requires_grad, "gradients reach layers and backdrop")
+    require_law(compositor, image.requires_grad, "gradients reach layers and backdrop")
     weighted = (image * torch.randn_like(image)).sum()
     found = torch.autograd.grad(weighted, (layers, backdrop), allow_unused=True)
     reached = all(gradient is not None and bool(gradient.any()) for gradient in found)
-    demand(compositor, reached, "gradients reach layers and backdrop")
+    require_law(compositor, reached, "gradients reach layers and backdrop")

@@ -1,40 +1,42 @@
-"""The laws of datasets."""
+"""check_dataset: the laws of Dataset."""
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
-from typing import Any
 
-import attrs
 import numpy as np
 import torch
 
 from celstack.interfaces.dataset import Batch, Dataset
-from celstack.testing.assertions import demand
+from celstack.tensor_fields import map_tensors, tensor_fields
+from celstack.testing.assertions import require_law
 
-READ = 6
-"""How many images of a split are read."""
+MAX_IMAGES_READ = 6
+"""How many images of each split are read."""
 
 
 def check_dataset(dataset: Dataset) -> None:
-    """Check the laws of Dataset on a few images of every split."""
-    demand(dataset, "train" in dataset.splits, "there is a split 'train', to learn from")
+    """Check the laws of Dataset on a few images of every split.
+
+    The files of the dataset have to be there.
+    """
+    require_law(dataset, "train" in dataset.splits, "there is a split 'train'")
     copied = _pickled(dataset)
     for split in dataset.splits:
         count = dataset.count(split)
-        demand(dataset, count > 0, f"every split has images, but '{split}' has {count}")
-        indices = np.linspace(0, count - 1, min(READ, count)).astype(int).tolist()
+        require_law(dataset, count > 0, f"every split has images, but '{split}' has {count}")
+        indices = np.linspace(0, count - 1, min(MAX_IMAGES_READ, count)).astype(int).tolist()
         before = _random_state()
         batch = dataset.read(split, indices)
-        law = "read is a function of split and indices, but it draws on the random state"
-        demand(dataset, _random_state() == before, law)
+        law = "read does not use or change the random state, but it does"
+        require_law(dataset, _random_state() == before, law)
         _check_images(dataset, batch, len(indices))
         _check_truth(dataset, batch)
         _check_function(dataset, split, indices, batch)
         same = _same(copied.read(split, indices), batch)
         law = "the same indices give the same batch in any process, but a pickled copy differs"
-        demand(dataset, same, law)
+        require_law(dataset, same, law)
 
 
 def _pickled(dataset: Dataset) -> Dataset:
@@ -54,11 +56,11 @@ def _check_images(dataset: Dataset, batch: Batch, count: int) -> None:
     images = batch.images
     expected = (count, *dataset.image_shape)
     law = f"images have the shape (indices, *image_shape) = {expected}"
-    demand(dataset, images.shape == expected, f"{law}, but it is {tuple(images.shape)}")
+    require_law(dataset, images.shape == expected, f"{law}, but it is {tuple(images.shape)}")
     law = f"images are float32, but these are {images.dtype}"
-    demand(dataset, images.dtype == torch.float32, law)
+    require_law(dataset, images.dtype == torch.float32, law)
     inside = bool((images >= 0).all() and (images <= 1).all())
-    demand(dataset, inside, "images lie in [0, 1]")
+    require_law(dataset, inside, "images lie in [0, 1]")
 
 
 def _check_truth(dataset: Dataset, batch: Batch) -> None:
@@ -69,44 +71,38 @@ def _check_truth(dataset: Dataset, batch: Batch) -> None:
         if labels is None:
             continue
         law = f"{name} has the shape {shape}, but it is {tuple(labels.shape)}"
-        demand(dataset, labels.shape == shape, law)
+        require_law(dataset, labels.shape == shape, law)
         whole = labels.dtype == torch.int64 and bool((labels >= 0).all())
-        demand(dataset, whole, f"{name} are int64, 0 or more")
+        require_law(dataset, whole, f"{name} are int64, 0 or more")
     names = len(dataset.class_names)
     if batch.classes is not None and names:
         known = int(batch.classes.max()) <= names
-        demand(dataset, known, "class_names has a name for each class, counted from 1")
-    if batch.instances is not None and dataset.most_objects is not None:
+        require_law(dataset, known, "class_names has a name for each class, counted from 1")
+    if batch.instances is not None and dataset.max_objects is not None:
         most = max(len(image[image > 0].unique()) for image in batch.instances)
-        law = f"no image shows more than most_objects = {dataset.most_objects}, but {most} are"
-        demand(dataset, most <= dataset.most_objects, law)
+        law = f"no image shows more than max_objects = {dataset.max_objects}, but {most} are"
+        require_law(dataset, most <= dataset.max_objects, law)
 
 
 def _check_function(dataset: Dataset, split: str, indices: Sequence[int], batch: Batch) -> None:
-    law = "read is a function, but the same indices {} give other images"
+    law = "read is a pure function, but the same indices {} give other images"
     backwards = dataset.read(split, list(reversed(indices)))
     places = list(range(len(indices)))
     same = _same(_some(backwards, places[::-1]), batch)
-    demand(dataset, same, law.format("in another order"))
+    require_law(dataset, same, law.format("in another order"))
     for place, index in enumerate(indices):
         alone = dataset.read(split, [index])
         same = _same(alone, _some(batch, [place]))
-        demand(dataset, same, law.format("one by one"))
-    demand(dataset, _same(dataset.read(split, indices), batch), law.format("a second time"))
-
-
-def _some(batch: Batch, rows: list[int]) -> Batch:
-    fields: dict[str, Any] = {k: v if v is None else v[rows] for k, v in _fields(batch)}
-    return Batch(**fields)
-
-
-def _same(left: Batch, right: Batch) -> bool:
-    pairs = zip(_fields(left), _fields(right), strict=True)
-    return all(
-        (a is None and b is None) or (a is not None and b is not None and torch.equal(a, b))
-        for (_, a), (_, b) in pairs
+        require_law(dataset, same, law.format("one by one"))
+    require_law(
+        dataset, _same(dataset.read(split, indices), batch), law.format("a second time")
     )
 
 
-def _fields(batch: Batch) -> list[tuple[str, torch.Tensor | None]]:
-    return [(field.name, getattr(batch, field.name)) for field in attrs.fields(Batch)]
+def _some(batch: Batch, rows: list[int]) -> Batch:
+    return map_tensors(lambda values: values[rows], batch)
+
+
+def _same(left: Batch, right: Batch) -> bool:
+    a, b = tensor_fields(left), tensor_fields(right)
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)

@@ -1,4 +1,4 @@
-"""The laws of encoders."""
+"""check_encoder: the laws of Encoder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from celstack.testing.assertions import (
     check_same_start,
     check_unprepared,
     close,
-    demand,
+    require_law,
     seeded,
     varied_images,
 )
@@ -25,20 +25,22 @@ SHAPES = ((3, 32, 32), (1, 24, 40))
 def check_encoder(
     encoder: Encoder, *, image_shapes: Sequence[tuple[int, int, int]] = SHAPES
 ) -> None:
-    """Check the laws of Encoder, for images of these shapes."""
+    """Check the laws of Encoder, for images of these shapes (C, H, W)."""
     check_unprepared(encoder)
     for shape in image_shapes:
         prepared = _prepare(encoder, shape)
         check_same_start(prepared, _prepare(encoder, shape))
         number = prepared.num_features
         known = isinstance(number, int) and number >= 1
-        demand(encoder, known, "after prepare, num_features says how long the vectors are")
+        require_law(
+            encoder, known, "after prepare, num_features is the length of the feature vectors"
+        )
         images = varied_images(4, shape)
         features = prepared.train()(images)
         law = f"features have the shape (images, num_features) = {(4, number)}"
         same = features.shape == (4, number)
-        demand(encoder, same, f"{law}, but it is {tuple(features.shape)}")
-        demand(encoder, bool(features.isfinite().all()), "features are finite")
+        require_law(encoder, same, f"{law}, but it is {tuple(features.shape)}")
+        require_law(encoder, bool(features.isfinite().all()), "features are finite")
         check_gradients_reach(prepared, features, list(prepared.parameters()))
         _check_independence(prepared.eval(), images)
 
@@ -54,7 +56,7 @@ def _prepare(encoder: Encoder, shape: tuple[int, int, int]) -> Encoder:
 def _check_independence(encoder: Encoder, images: torch.Tensor) -> None:
     features = encoder(images)
     again = close(encoder(images), features)
-    demand(encoder, again, "in eval mode the same images have the same features")
+    require_law(encoder, again, "in eval mode the same images have the same features")
     alone = torch.cat([encoder(image[None]) for image in images])
     law = "in eval mode an image's features depend on no other image, but they do"
-    demand(encoder, close(alone, features, 1e-4), law)
+    require_law(encoder, close(alone, features, 1e-4), law)

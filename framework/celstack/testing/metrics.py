@@ -1,4 +1,4 @@
-"""The laws of metrics."""
+"""check_metric: the laws of Metric."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import torch
 from celstack.interfaces.dataset import Batch
 from celstack.interfaces.metric import Metric
 from celstack.scene import EMPTY, Rendering, Scene
-from celstack.testing.assertions import demand, seeded
+from celstack.tensor_fields import map_tensors
+from celstack.testing.assertions import require_law, seeded
 
 IMAGES, LAYERS, SPRITES, CHANNELS, HEIGHT, WIDTH = 6, 2, 3, 3, 5, 6
 Judged = tuple[Scene, Rendering, Batch]
@@ -20,30 +21,30 @@ Judged = tuple[Scene, Rendering, Batch]
 
 @seeded()
 def check_metric(metric: Metric) -> None:
-    """Check the laws of Metric on scenes, renderings and truth made at random."""
+    """Check the laws of Metric on random scenes, renderings and ground truth."""
     known = [field.name for field in attrs.fields(Batch)]
     strange = [need for need in metric.needs if need not in known]
-    demand(metric, not strange, f"needs are fields of Batch ({known}), but not {strange}")
+    require_law(metric, not strange, f"needs are fields of Batch ({known}), but not {strange}")
     # Only what the metric says it needs is there.
     judged = _judged(metric.needs)
     whole = _score(metric, [judged])
     law = f"compute returns one finite float, but it is {whole!r}"
-    demand(metric, isinstance(whole, float) and math.isfinite(whole), law)
+    require_law(metric, isinstance(whole, float) and math.isfinite(whole), law)
     scores = _image_scores(metric)
-    demand(metric, _near(metric.compute(), whole), "compute changes nothing, but it did")
+    require_law(metric, _near(metric.compute(), whole), "compute changes nothing, but it did")
     for sizes in ([1] * IMAGES, [2, 4], [3, 2, 1]):
         grouped = _score(metric, _split(judged, sizes))
         law = f"grouping images into batches of {sizes} does not change the number"
-        demand(metric, _near(grouped, whole), f"{law}, but {grouped} is not {whole}")
+        require_law(metric, _near(grouped, whole), f"{law}, but {grouped} is not {whole}")
         law = f"grouping images into batches of {sizes} does not change scores, but it did"
-        demand(metric, _alike(_image_scores(metric), scores), law)
+        require_law(metric, _alike(_image_scores(metric), scores), law)
     _score(metric, _split(judged, [1] * IMAGES)[::-1])
     law = "scores are in the order of images, but from the last to the first they are not"
-    demand(metric, _alike(_image_scores(metric)[::-1], scores), law)
+    require_law(metric, _alike(_image_scores(metric)[::-1], scores), law)
     first, rest = _split(judged, [2, 4])
     fresh = _score(metric, [rest])
     _score(metric, [first])
-    demand(metric, _near(_score(metric, [rest]), fresh), "reset forgets everything")
+    require_law(metric, _near(_score(metric, [rest]), fresh), "reset forgets everything")
 
 
 def _image_scores(metric: Metric) -> list[float]:
@@ -53,7 +54,7 @@ def _image_scores(metric: Metric) -> list[float]:
     scores = list(metric.scores)
     sound = len(scores) == IMAGES and all(isinstance(score, float) for score in scores)
     law = f"scores has one float for each of {IMAGES} images, or is None, but it is {scores}"
-    demand(metric, sound, law)
+    require_law(metric, sound, law)
     return scores
 
 
@@ -87,13 +88,9 @@ def _split(judged: Judged, sizes: Sequence[int]) -> list[Judged]:
     scene, rendering, batch = judged
     groups = []
     for images in torch.arange(IMAGES).split(list(sizes)):
-        groups.append((scene[images], _some(rendering, images), _some(batch, images)))
+        some = map_tensors(lambda values, images=images: values[images], batch)
+        groups.append((scene[images], rendering[images], some))
     return groups
-
-
-def _some(record: Any, images: torch.Tensor) -> Any:
-    fields = {f.name: getattr(record, f.name) for f in attrs.fields(type(record))}
-    return type(record)(**{k: v if v is None else v[images] for k, v in fields.items()})
 
 
 def _score(metric: Metric, batches: Sequence[Judged]) -> Any:
@@ -108,6 +105,6 @@ def _near(left: float, right: float) -> bool:
 
 
 def _alike(left: Sequence[float], right: Sequence[float]) -> bool:
-    """Tell whether scores are the same; NaN, where an image has none, is like NaN."""
+    """Return whether scores are equal up to rounding; NaN equals NaN here."""
     pairs = zip(left, right, strict=True)
     return all(_near(a, b) or (math.isnan(a) and math.isnan(b)) for a, b in pairs)

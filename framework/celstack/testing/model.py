@@ -1,4 +1,4 @@
-"""A plain selector, and a model of plain parts around any selector."""
+"""PlainSelector, and a model of plain parts around any selector."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PlainSelector(Selector):
     def check(self, decomposer: Decomposer) -> None:
         """Refuse a model without a predictor."""
         if decomposer.predictor is None:
-            raise CelstackError(f"{self.name} asks a predictor; add a [predictor]")
+            raise CelstackError(f"{self.name} needs predictions; add a [predictor]")
 
     def explain(
         self,
@@ -58,7 +58,7 @@ class PlainSelector(Selector):
 def plain_scene(
     sprite: Int[Tensor, "B L"], prediction: Prediction, decomposer: Decomposer
 ) -> Scene:
-    """Make the scene of these sprites with predicted parameters and the first background."""
+    """Return the scene of these sprites, with predicted parameters and the first background."""
     batch, layers = sprite.shape
     image = torch.arange(batch, device=sprite.device)[:, None]
     layer = torch.arange(layers, device=sprite.device)
@@ -78,7 +78,7 @@ def plain_scene(
 def plain_decomposer(
     selector: Selector, *, with_background: bool = False, layers: int = 2
 ) -> Decomposer:
-    """Make a model of plain parts around a selector, with three sprites."""
+    """Return a model of plain parts around a selector, with three sprites."""
     return Decomposer(
         sprites=PlainPrototype(),
         compositor=PlainCompositor(layers),

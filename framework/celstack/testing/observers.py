@@ -1,4 +1,4 @@
-"""The laws of observers."""
+"""check_observer: the laws of Observer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from celstack.recipe.schedule import schedule
 from celstack.registry.kinds import KINDS
 from celstack.registry.manager import new_plugin_manager
 from celstack.runs.findings import Finding
-from celstack.testing.assertions import demand, seeded
+from celstack.testing.assertions import require_law, seeded
 from celstack.testing.model import PlainSelector
 from celstack.testing.parts import (
     PlainCompositor,
@@ -32,10 +32,10 @@ FINDING = Finding("unused-sprite", "sprite 1", "of 40 uses")
 
 @seeded()
 def check_observer(observer: Observer) -> None:
-    """Check the laws of Observer: it hears something, and a run does not notice it.
+    """Check the laws of Observer: it implements hooks, and does not affect the run.
 
-    It is told of a run without a folder that finishes, then of one with a folder that is
-    stopped. Nothing is trained.
+    Its hooks are called as in a run without a folder that finishes, then as in a run with a
+    folder that is stopped. Nothing is trained.
     """
     manager = _register(observer)
     assembly = Assembly(
@@ -49,8 +49,8 @@ def check_observer(observer: Observer) -> None:
     decomposer = assembly.decomposer()
     decomposer.prepare(assembly.dataset.read("train", range(4)).images)
     with tempfile.TemporaryDirectory() as folder:
-        _tell(observer, manager, assembly, decomposer, None)
-        _tell(observer, manager, assembly, decomposer, Path(folder))
+        _call_hooks(observer, manager, assembly, decomposer, None)
+        _call_hooks(observer, manager, assembly, decomposer, Path(folder))
 
 
 def _register(observer: Observer) -> pluggy.PluginManager:
@@ -61,15 +61,17 @@ def _register(observer: Observer) -> pluggy.PluginManager:
     except pluggy.PluginValidationError as error:
         law = f"its hooks are those of celstack.hookspecs, but: {' '.join(str(error).split())}"
         raise AssertionError(f"{type(observer).__name__}: {law}") from error
-    heard = [caller.name for caller in manager.get_hookcallers(observer) or ()]
-    demand(observer, bool(heard), "it hears at least one hook, marked with hookimpl")
+    implemented = [caller.name for caller in manager.get_hookcallers(observer) or ()]
+    require_law(
+        observer, bool(implemented), "it implements at least one hook, marked with hookimpl"
+    )
     provided = {kind.hook for kind in KINDS.values()}
-    foreign = sorted(provided.intersection(heard))
-    demand(observer, not foreign, f"it provides no parts, but has {foreign}")
+    foreign = sorted(provided.intersection(implemented))
+    require_law(observer, not foreign, f"it provides no parts, but has {foreign}")
     return manager
 
 
-def _tell(
+def _call_hooks(
     observer: Observer,
     manager: pluggy.PluginManager,
     assembly: Assembly,
@@ -82,7 +84,7 @@ def _tell(
     with torch.no_grad():
         scene = decomposer.explain(assembly.dataset.read("train", range(4)).images)
     about = {"loss": loss, "images": 4, "scene": scene, "rates": {"prototypes": 1e-3}}
-    story: list[tuple[str, dict[str, Any]]] = [
+    events: list[tuple[str, dict[str, Any]]] = [
         (
             "run_started",
             {
@@ -99,21 +101,21 @@ def _tell(
         ("sprites_reassigned", {"step": 1, "sprites": [1]}),
     ]
     if folder is None:
-        story += [
+        events += [
             ("step_finished", {"step": 2, **about}),
             ("evaluated", {"step": 2, "scores": scores, "decomposer": decomposer}),
             ("run_finished", {"folder": folder, "scores": scores}),
         ]
     else:
-        story += [
+        events += [
             ("checkpoint_saved", {"step": 1}),
             ("run_stopped", {"step": 1, "reason": "interrupted"}),
         ]
-    for event, facts in story:
+    for event, arguments in events:
         before = _state(decomposer)
         hook = f"celstack_{event}"
         try:
-            getattr(manager.hook, hook)(**facts)
+            getattr(manager.hook, hook)(**arguments)
         except Exception as error:
             law = f"it does not fail, but in {hook}: {type(error).__name__}: {error}"
             raise AssertionError(f"{type(observer).__name__}: {law}") from error
@@ -122,7 +124,7 @@ def _tell(
             map(torch.equal, before.values(), after.values())
         )
         law = f"observers change neither model nor random state, but {hook} did"
-        demand(observer, same, law)
+        require_law(observer, same, law)
 
 
 def _state(decomposer: Decomposer) -> dict[str, torch.Tensor]:

@@ -1,4 +1,4 @@
-"""A plain part of every kind but one: small enough to read at a glance, to try others with."""
+"""Plain parts of every kind but selectors: minimal implementations, to test others with."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from celstack.scene import Rendering, Scene
 
 
 class PlainDataset(Dataset):
-    """One bright square to an image, somewhere on noise."""
+    """Images of one bright square on noise."""
 
     image_shape = (3, 8, 10)
-    most_objects = 1
+    max_objects = 1
 
     def count(self, split: str) -> int:
         """Return more for training than for testing."""
         return 16 if split == "train" else 8
 
     def read(self, split: str, indices: Sequence[int]) -> Batch:
-        """Paint each image from numbers that its index alone decides."""
+        """Generate each image from a seed that depends on its index alone."""
         images, instances = [], []
         for index in indices:
             own = torch.Generator().manual_seed(1000 * self.splits.index(split) + index)
@@ -75,14 +75,14 @@ class PlainPrototype(Prototype):
 
 
 class PlainTransform(Transform):
-    """Add light to all colours."""
+    """Brighten all colors."""
 
     num_params = 1
 
     def forward(
         self, images: Float[Tensor, "n D h w"], params: Float[Tensor, "n 1"]
     ) -> Float[Tensor, "n D h w"]:
-        """Brighten the colours and leave alpha alone."""
+        """Add the parameter to colors, not to alpha."""
         brighter = images[:, :-1] + params[:, :, None, None]
         return torch.cat([brighter, images[:, -1:]], dim=1)
 
@@ -95,7 +95,7 @@ class PlainWarp(Warp):
     def pull(
         self, points: Float[Tensor, "n m 2"], params: Float[Tensor, "n 2"]
     ) -> Float[Tensor, "n m 2"]:
-        """Look as far left and up as the sprite went right and down."""
+        """Subtract the shift: the inverse of the motion."""
         return points - params[:, None]
 
     def matrix(self, params: Float[Tensor, "n 2"]) -> Float[Tensor, "n 2 3"]:
@@ -104,8 +104,8 @@ class PlainWarp(Warp):
             [torch.eye(2).to(params).expand(len(params), 2, 2), -params[..., None]], 2
         )
 
-    def place(self, matrix: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n 2"]:
-        """Keep the centre."""
+    def params_from_matrix(self, matrix: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n 2"]:
+        """Keep the point that is mapped to the center."""
         return -torch.linalg.solve(matrix[:, :, :2], matrix[:, :, 2:])[:, :, 0]
 
 
@@ -129,7 +129,7 @@ class PlainCompositor(Compositor):
         backdrop: Float[Tensor, "B C H W"],
         occlusion: Float[Tensor, "B L L"],
     ) -> tuple[Float[Tensor, "B C H W"], Float[Tensor, "B L H W"]]:
-        """Transcribe Eq. 2: a layer shows where no layer that hides it is."""
+        """Transcribe Eq. 2."""
         alpha = layers[:, :, -1]
         through = 1 - occlusion[:, :, :, None, None] * alpha[:, :, None]
         visible = alpha * through.prod(1)
@@ -154,10 +154,10 @@ class PlainEncoder(Encoder):
 
 
 class PlainPredictor(Predictor):
-    """Every parameter is a number times the mean of the image; the numbers start at zero."""
+    """Predict weights times the mean of the image; the weights start at zero."""
 
     def prepare(self, outline: Outline) -> None:
-        """Make the numbers."""
+        """Create the weights."""
         layers = outline.layers
         self.sprite = nn.Parameter(torch.zeros(layers, outline.sprites, outline.sprite_params))
         self.layer = nn.Parameter(torch.zeros(layers, outline.layer_params))
@@ -168,11 +168,11 @@ class PlainPredictor(Predictor):
         self.at_work = (True, True, True)
 
     def activate(self, active: ActiveTransforms) -> None:
-        """Remember which chains have a transform at work."""
+        """Store which chains have an active transform."""
         self.at_work = (any(active.sprite), any(active.layer), any(active.background))
 
     def forward(self, images: Float[Tensor, "B C H W"]) -> Prediction:
-        """Multiply; the numbers of a chain at rest take no part."""
+        """Multiply; the weights of an inactive chain are not used."""
         mean = images.flatten(1).mean(1)
         numbers = (self.sprite, self.layer, self.background)
         sprite, layer, background = (
@@ -187,12 +187,12 @@ class PlainPredictor(Predictor):
         )
 
     def per_sprite(self) -> list[tuple[nn.Parameter, int]]:
-        """List the numbers for sprites, whose second axis runs over them."""
+        """List the weights of sprites, whose second axis runs over sprites."""
         return [(self.sprite, 1)]
 
 
 class PlainMetric(Metric):
-    """The share of pixels whose instance was found."""
+    """The share of pixels whose instance is right."""
 
     needs = ("instances",)
 
@@ -200,7 +200,7 @@ class PlainMetric(Metric):
         self.reset()
 
     def reset(self) -> None:
-        """Forget all pixels."""
+        """Discard all pixels."""
         self.right, self.seen = 0, 0
 
     def update(self, scene: Scene, rendering: Rendering, batch: Batch) -> None:  # noqa: ARG002

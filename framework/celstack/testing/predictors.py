@@ -1,4 +1,4 @@
-"""The laws of predictors."""
+"""check_predictor: the laws of Predictor."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from celstack.interfaces.predictor import ActiveTransforms, Outline, Prediction, Predictor
+from celstack.tensor_fields import tensor_fields
 from celstack.testing.assertions import (
     check_same_start,
     check_unprepared,
     close,
-    demand,
+    require_law,
     seeded,
     varied_images,
 )
@@ -30,7 +31,7 @@ FULL = Outline(
     background_transforms=(2,),
     occlusion_logits=1,
 )
-# A model may lack any of these; a predictor then has nothing to say about it.
+# A model may lack any of these; the shape of a prediction then has an axis of length 0.
 ABSENCES: tuple[dict[str, Any], ...] = (
     {},
     {"layers": 1, "occlusion_logits": 0},
@@ -39,20 +40,25 @@ ABSENCES: tuple[dict[str, Any], ...] = (
     {"backgrounds": 0, "background_transforms": ()},
     {"background_transforms": ()},
 )
-RESTING = (
+PARTLY_ACTIVE = (
     ActiveTransforms((True, False), (False, True), (True,)),
     ActiveTransforms((False, False), (True, True), (True,)),
     ActiveTransforms((True, True), (False, False), (False,)),
 )
 STEPS = 5
-"""How often a predictor is trained while some transforms rest."""
+"""The number of training steps while some transforms are inactive."""
 
 
 @seeded()
 def check_predictor(
     predictor: Predictor, *, image_shape: tuple[int, int, int] = FULL.image_shape
 ) -> None:
-    """Check the laws of Predictor, for models that have everything and that lack something."""
+    """Check the laws of Predictor, for models with and without each kind of parameters.
+
+    Args:
+        predictor: A predictor that is not prepared.
+        image_shape: The shape (C, H, W) of images to check it with.
+    """
     check_unprepared(predictor)
     for absence in ABSENCES:
         outline = attrs.evolve(FULL, image_shape=image_shape, **absence)
@@ -65,7 +71,7 @@ def check_predictor(
         _check_per_sprite(prepared.eval(), outline, images)
     outline = attrs.evolve(FULL, image_shape=image_shape)
     images = varied_images(IMAGES, image_shape)
-    for active in RESTING:
+    for active in PARTLY_ACTIVE:
         _check_rest(_prepare(predictor, outline).train(), outline, active, images)
 
 
@@ -84,28 +90,28 @@ def _check_start(predictor: Predictor, outline: Outline, images: Tensor) -> None
         "background_params": (IMAGES, outline.backgrounds, outline.background_params),
         "occlusion_logits": (IMAGES, outline.occlusion_logits),
     }
-    for name, values in _values(predictor(images)).items():
+    for name, values in tensor_fields(predictor(images)).items():
         shape = tuple(values.shape)
         law = f"{name} has the shape {expected[name]} for {outline}"
-        demand(predictor, shape == expected[name], f"{law}, but it is {shape}")
+        require_law(predictor, shape == expected[name], f"{law}, but it is {shape}")
         law = "before the first training step all predictions are zero, but {} is not"
-        demand(predictor, not values.any(), law.format(name))
+        require_law(predictor, not values.any(), law.format(name))
 
 
 def _check_gradients(predictor: Predictor, images: Tensor) -> None:
-    values = _values(predictor.train()(images)).values()
+    values = tensor_fields(predictor.train()(images)).values()
     learned = [value for value in values if value.numel()]
     law = "gradients reach its parameters, so that it can leave the rest pose"
-    demand(predictor, all(value.requires_grad for value in learned), law)
+    require_law(predictor, all(value.requires_grad for value in learned), law)
     weighted = torch.stack([(value * torch.randn_like(value)).sum() for value in learned])
     found = torch.autograd.grad(weighted.sum(), list(predictor.parameters()), allow_unused=True)
-    demand(predictor, any(g is not None and bool(g.any()) for g in found), law)
+    require_law(predictor, any(g is not None and bool(g.any()) for g in found), law)
 
 
 def _check_rest(
     predictor: Predictor, outline: Outline, active: ActiveTransforms, images: Tensor
 ) -> None:
-    """Train with weight decay while some transforms rest: their own weights stay."""
+    """Check that weights of inactive transforms do not change, even with weight decay."""
     with torch.no_grad():  # away from zero, where no gradient passes the last layer
         for parameter in predictor.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))
@@ -120,18 +126,18 @@ def _check_rest(
         optimizer.step()
     for name, parameter in predictor.named_parameters():
         stays = id(parameter) not in own or torch.equal(before[id(parameter)], parameter)
-        law = "parameters that serve only transforms at rest get no gradient, but training"
-        demand(predictor, stays, f"{law} moved {name}")
+        law = "weights that serve only inactive transforms get no gradient, but training"
+        require_law(predictor, stays, f"{law} changed {name}")
     chains = (active.sprite, active.layer, active.background)
     predictor.activate(ActiveTransforms(*((True,) * len(chain) for chain in chains)))
-    law = "a transform that works again is predicted by the weights it had"
-    demand(predictor, _reached(predictor, images, unused) >= own, law)
+    law = "a transform that is active again is predicted by the weights it had"
+    require_law(predictor, _reached(predictor, images, unused) >= own, law)
 
 
 def _columns(
     outline: Outline, active: ActiveTransforms
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Mark the parameters of transforms at work, and those of transforms at rest."""
+    """Mark the parameters of active transforms, and those of inactive ones."""
     sizes = {
         "sprite_params": (outline.sprite_transforms, active.sprite),
         "layer_params": (outline.layer_transforms, active.layer),
@@ -145,7 +151,7 @@ def _columns(
 
 
 def _weighted(prediction: Prediction, columns: dict[str, Tensor]) -> Tensor:
-    values = _values(prediction)
+    values = tensor_fields(prediction)
     return torch.stack(
         [
             (values[name][..., some] * (1.0 + values[name][..., some])).sum()
@@ -168,29 +174,27 @@ def _check_per_sprite(predictor: Predictor, outline: Outline, images: Tensor) ->
     own = {id(parameter) for parameter in predictor.parameters()}
     listed = predictor.per_sprite()
     known = all(id(parameter) in own for parameter, _ in listed)
-    demand(predictor, known, "per_sprite lists parameters of its own, but some are not")
+    require_law(predictor, known, "per_sprite lists parameters of its own, but some are not")
     law = "every parameter that per_sprite lists comes with the axis that runs over sprites"
     for parameter, axis in listed:
         fits = axis < parameter.ndim and parameter.shape[axis] == outline.sprites
-        demand(predictor, fits, law)
+        require_law(predictor, fits, law)
     for parameter in predictor.parameters():  # away from zero, where all sprites are alike
         parameter.add_(0.1 * torch.randn_like(parameter))
-    before = _values(predictor(images))
-    alone = _values(predictor(images[:1]))
+    before = tensor_fields(predictor(images))
+    alone = tensor_fields(predictor(images[:1]))
     for name, values in before.items():
         same = close(alone[name], values[:1], 1e-4)
-        demand(predictor, same, f"in eval mode {name} of an image depend on no other image")
+        require_law(
+            predictor, same, f"in eval mode {name} of an image depend on no other image"
+        )
     if not listed:
         return
     order = torch.arange(outline.sprites).roll(1)
     for parameter, axis in listed:
         parameter.copy_(parameter.index_select(axis, order))
-    after = _values(predictor(images))
+    after = tensor_fields(predictor(images))
     swapped = close(after["sprite_params"], before["sprite_params"][:, :, order], 1e-4)
     law = "swapping sprites in what per_sprite lists swaps their predictions, and no others"
     others = all(close(after[name], before[name]) for name in before if name != "sprite_params")
-    demand(predictor, swapped and others, law)
-
-
-def _values(prediction: Prediction) -> dict[str, Tensor]:
-    return {field.name: getattr(prediction, field.name) for field in attrs.fields(Prediction)}
+    require_law(predictor, swapped and others, law)

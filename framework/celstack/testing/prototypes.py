@@ -1,4 +1,4 @@
-"""The laws of prototypes."""
+"""check_prototype: the laws of Prototype."""
 
 from __future__ import annotations
 
@@ -13,18 +13,23 @@ from celstack.testing.assertions import (
     check_same_start,
     check_unprepared,
     close,
-    demand,
+    require_law,
     seeded,
 )
 
 CANVAS = (9, 7)
-NEAR = 0.5
-"""How far beyond [0, 1] a colour may start and still be near."""
+COLOR_TOLERANCE = 0.5
+"""How far outside [0, 1] initial colors may be."""
 
 
 @seeded()
 def check_prototype(prototype: Prototype, *, channels: Sequence[int] = (1, 3)) -> None:
-    """Check the laws of Prototype, as sprites and as backgrounds."""
+    """Check the laws of Prototype, for sprites and for backgrounds.
+
+    Args:
+        prototype: A prototype that is not prepared.
+        channels: Numbers of color channels to check it with.
+    """
     check_unprepared(prototype)
     for number in channels:
         for with_alpha in (True, False):
@@ -48,24 +53,29 @@ def _check_images(prototype: Prototype, channels: int, with_alpha: bool) -> None
     expected = (prototype.count, channels + 1)
     law = f"images() begins with the shape (count, channels + 1) = {expected}"
     shaped = images.ndim == 4 and images.shape[:2] == expected
-    demand(prototype, shaped, f"{law}, but it is {tuple(images.shape)}")
-    demand(prototype, bool(images.isfinite().all()), "images() is finite")
+    require_law(prototype, shaped, f"{law}, but it is {tuple(images.shape)}")
+    size = tuple(images.shape[2:])
+    law = f"size is the height and width of images(), or None, but it is {prototype.size}"
+    require_law(prototype, prototype.size in (None, size), f"{law} and images() are {size}")
+    require_law(prototype, bool(images.isfinite().all()), "images() is finite")
     again = torch.equal(images, prototype.images())
-    demand(prototype, again, "images() are the images as they are now, but two calls differ")
-    colours, alpha = images[:, :-1], images[:, -1]
-    near = bool((colours > -NEAR).all() and (colours < 1 + NEAR).all())
-    demand(prototype, near, "colours start in or near [0, 1]")
+    require_law(
+        prototype, again, "images() are the images as they are now, but two calls differ"
+    )
+    colors, alpha = images[:, :-1], images[:, -1]
+    near = (colors > -COLOR_TOLERANCE).all() and (colors < 1 + COLOR_TOLERANCE).all()
+    require_law(prototype, bool(near), "colors start in or near [0, 1]")
     if not with_alpha:
-        demand(prototype, bool((alpha == 1).all()), "the alpha of backgrounds is 1")
+        require_law(prototype, bool((alpha == 1).all()), "the alpha of backgrounds is 1")
 
 
 def _check_per_image(prototype: Prototype) -> None:
     own = {id(parameter) for parameter in prototype.parameters()}
     listed = prototype.per_image()
     known = all(id(parameter) in own for parameter in listed)
-    demand(prototype, known, "per_image lists parameters of its own, but some are not")
+    require_law(prototype, known, "per_image lists parameters of its own, but some are not")
     rows = all(len(parameter) == prototype.count for parameter in listed)
-    demand(prototype, rows, "parameters that per_image lists have the images along axis 0")
+    require_law(prototype, rows, "parameters that per_image lists have the images along axis 0")
     if not listed:
         return
     order = torch.arange(prototype.count).roll(1)
@@ -77,7 +87,7 @@ def _check_per_image(prototype: Prototype) -> None:
             parameter.copy_(parameter[order].clone())
         after = prototype.images()
     law = "swapping the rows of what per_image lists swaps the images, but it did not"
-    demand(prototype, close(after, before[order]), law)
+    require_law(prototype, close(after, before[order]), law)
 
 
 def _check_redraw(prototype: Prototype) -> None:
@@ -88,5 +98,5 @@ def _check_redraw(prototype: Prototype) -> None:
     if not prototype.redraw(prototype.count - 1, drawn):
         return
     after = prototype.images()
-    law = "redraw makes one image look as it was drawn, and leaves the others alone"
-    demand(prototype, close(after[-1], drawn) and close(after[:-1], before[:-1]), law)
+    law = "redraw replaces one image and does not change the others"
+    require_law(prototype, close(after[-1], drawn) and close(after[:-1], before[:-1]), law)

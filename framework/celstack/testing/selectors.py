@@ -1,4 +1,4 @@
-"""The laws of selectors."""
+"""check_selector: the laws of Selector."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from celstack.interfaces.selector import Selector
 from celstack.model.decomposer import Decomposer
 from celstack.model.objective import squared_error
 from celstack.scene import EMPTY, Scene
-from celstack.testing.assertions import demand, seeded
+from celstack.testing.assertions import require_law, seeded
 from celstack.testing.model import plain_decomposer
 
 IMAGES = 4
@@ -26,12 +26,15 @@ def check_selector(
 ) -> None:
     """Check the laws of Selector in a model of plain parts.
 
-    A selector that asks for particular parts brings a function that makes its model. One
-    that refuses two layers is checked with one.
+    A selector that refuses a model of two layers is checked with one.
+
+    Args:
+        selector: The selector.
+        decomposer: Makes a model around the selector, if it needs particular parts.
     """
     cost = selector.empty_cost
     priced = cost is None or (isinstance(cost, float | int) and cost >= 0)
-    demand(selector, priced, "empty_cost is a price of 0 or more, or None")
+    require_law(selector, priced, "empty_cost is 0 or more, or None")
     for with_background in (False, True):
         if decomposer is None:
             model = _plain_model(selector, with_background)
@@ -82,15 +85,15 @@ def _check_scene(
     for name, size in expected.items():
         value = getattr(scene, name)
         fits = value is not None and tuple(value.shape) == size
-        demand(selector, fits, f"{name} of a scene has the shape {size}")
+        require_law(selector, fits, f"{name} of a scene has the shape {size}")
     lowest = EMPTY if allow_empty else 0
     valid = bool(((scene.sprite >= lowest) & (scene.sprite < outline.sprites)).all())
     law = "a layer shows a sprite of the model, or EMPTY where that is allowed"
-    demand(selector, valid, f"{law}, but it chose {scene.sprite.unique().tolist()}")
+    require_law(selector, valid, f"{law}, but it chose {scene.sprite.unique().tolist()}")
     if scene.background is not None:
         background = scene.background
         valid = bool(((background >= 0) & (background < outline.backgrounds)).all())
-        demand(selector, valid, "the backdrop is a background of the model")
+        require_law(selector, valid, "background is an index of the model's backgrounds")
 
 
 def _check_choice(
@@ -104,7 +107,9 @@ def _check_choice(
     with torch.no_grad():
         again = selector.explain(images, model, noise, allow_empty)
     same = torch.equal(again.sprite, scene.sprite)
-    demand(selector, same, "choosing needs no gradient, but without one it chose otherwise")
+    require_law(
+        selector, same, "choosing needs no gradient, but without gradients the choice differs"
+    )
 
 
 @torch.no_grad()
@@ -112,12 +117,12 @@ def _check_empty(
     selector: Selector, scene: Scene, model: Decomposer, images: Tensor, noise: Tensor | None
 ) -> None:
     nothing = scene.evolve(sprite=torch.full_like(scene.sprite, EMPTY))
-    filled = (scene.sprite != EMPTY).sum(1)
+    filled = scene.filled.sum(1)
     cost = squared_error(images, model.render(scene, noise).image)
     cost = cost + (selector.empty_cost or 0.0) * filled
     empty = squared_error(images, model.render(nothing, noise).image)
-    law = "the scene explains images no worse than leaving all layers empty would, but it does"
-    demand(selector, bool((cost <= empty + 1e-6).all()), law)
+    law = "a scene costs no more than one whose layers are all empty, but it does"
+    require_law(selector, bool((cost <= empty + 1e-6).all()), law)
 
 
 def _check_gradients(selector: Selector, model: Decomposer, images: Tensor) -> None:
@@ -129,11 +134,11 @@ def _check_gradients(selector: Selector, model: Decomposer, images: Tensor) -> N
     if handle is not None:
         handle.remove()
     loss = squared_error(images, model.render(scene).image).mean()
-    law = "what was chosen keeps the gradient of its {}, but none arrives"
-    demand(selector, _moves(loss, list(model.sprites.parameters())), law.format("sprites"))
+    law = "what was chosen keeps the gradient of its {}, but there is none"
+    require_law(selector, _moves(loss, list(model.sprites.parameters())), law.format("sprites"))
     if model.predictor is not None and asked:
         moved = _moves(loss, list(model.predictor.parameters()))
-        demand(selector, moved, law.format("parameters"))
+        require_law(selector, moved, law.format("parameters"))
 
 
 def _moves(loss: Tensor, parameters: list[torch.nn.Parameter]) -> bool:

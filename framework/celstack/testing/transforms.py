@@ -1,4 +1,4 @@
-"""The laws of transforms and warps."""
+"""check_transform: the laws of Transform and Warp."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd import gradcheck
 
-from celstack.geometry.homography import off_horizon, whole
-from celstack.geometry.sampling import canvas_points
+from celstack.geometry.homography import clamp_depth, to_3x3
+from celstack.geometry.sampling import pixel_centers
 from celstack.interfaces.transform import Transform, Warp
-from celstack.testing.assertions import check_unprepared, close, demand, seeded
+from celstack.testing.assertions import check_unprepared, close, require_law, seeded
 
 CANVASES = ((6, 6), (5, 8), (8, 5))
 IMAGES = 3
@@ -22,17 +22,23 @@ IMAGES = 3
 
 @seeded()
 def check_transform(transform: Transform, *, channels: Sequence[int] = (1, 3)) -> None:
-    """Check the laws of Transform, and of Warp where it is one, for images of these channels.
+    """Check the laws of Transform, and those of Warp if it is one.
 
-    Gradients are compared with differences in double precision, so a transform computes in
-    the precision of its input; constants belong in buffers, or are made like the input.
+    Gradients are compared with finite differences in float64, so a transform must compute in
+    the dtype of its input; constants belong in buffers, or are created like the input.
+
+    Args:
+        transform: A transform that is not prepared.
+        channels: Numbers of color channels to check it with.
     """
     check_unprepared(transform)
     for number in channels:
         prepared = copy.deepcopy(transform)
         prepared.prepare(number)
         count = prepared.num_params
-        demand(transform, isinstance(count, int) and count >= 0, "num_params is a whole number")
+        require_law(
+            transform, isinstance(count, int) and count >= 0, "num_params is a whole number"
+        )
         for canvas in CANVASES:
             images = _images(IMAGES, number, canvas)
             _check_shapes(prepared, images)
@@ -47,7 +53,7 @@ def check_transform(transform: Transform, *, channels: Sequence[int] = (1, 3)) -
 
 
 def _images(count: int, channels: int, canvas: tuple[int, int]) -> Float[Tensor, "n D h w"]:
-    # Away from 0 and 1, where clipping has its kinks.
+    # Away from 0 and 1, where clipping is not differentiable.
     return 0.2 + 0.6 * torch.rand(count, channels + 1, *canvas)
 
 
@@ -60,14 +66,14 @@ def _check_shapes(transform: Transform, images: Float[Tensor, "n D h w"]) -> Non
     given = images.clone(), params.clone()
     output = transform(images, params)
     canvas = tuple(images.shape[-2:])
-    law = f"shapes stay as they are, but {tuple(output.shape)} came of {tuple(images.shape)}"
-    demand(transform, output.shape == images.shape, law)
-    law = f"it computes in the precision of its input, but {output.dtype} came of float32"
-    demand(transform, output.dtype == images.dtype, law)
+    law = f"shapes stay as they are, but {tuple(images.shape)} became {tuple(output.shape)}"
+    require_law(transform, output.shape == images.shape, law)
+    law = f"it computes in the dtype of its input, but float32 became {output.dtype}"
+    require_law(transform, output.dtype == images.dtype, law)
     finite = bool(output.isfinite().all())
-    demand(transform, finite, f"results are finite, but not on a canvas of {canvas}")
+    require_law(transform, finite, f"results are finite, but not on a canvas of {canvas}")
     untouched = torch.equal(images, given[0]) and torch.equal(params, given[1])
-    demand(transform, untouched, "what it is given is left as it was, but it wrote into it")
+    require_law(transform, untouched, "inputs are not modified, but they were")
 
 
 def _check_rest(transform: Transform, images: Float[Tensor, "n D h w"]) -> None:
@@ -75,50 +81,54 @@ def _check_rest(transform: Transform, images: Float[Tensor, "n D h w"]) -> None:
     alike = images[:1].expand_as(images).contiguous()
     output = transform(alike, zeros)
     same = close(output, output[:1].expand_as(output), 1e-6)
-    demand(transform, same, "all-zero parameters are one rest pose, the same for every image")
+    require_law(
+        transform, same, "all-zero parameters are one rest pose, the same for every image"
+    )
     if not transform.rest_is_identity:
         return
     law = "all-zero parameters leave every {} where it is (or rest_is_identity is False)"
     if isinstance(transform, Warp):
         height, width = images.shape[-2:]
-        points = canvas_points(height, width, images).expand(len(images), -1, -1)
-        demand(transform, close(transform.pull(points, zeros), points), law.format("point"))
+        points = pixel_centers(height, width, images).expand(len(images), -1, -1)
+        require_law(
+            transform, close(transform.pull(points, zeros), points), law.format("point")
+        )
     else:
-        demand(transform, close(transform(images, zeros), images), law.format("pixel"))
+        require_law(transform, close(transform(images, zeros), images), law.format("pixel"))
 
 
 def _check_rows(transform: Transform, images: Float[Tensor, "n D h w"]) -> None:
     params = _params(transform, len(images))
     output = transform(images, params)
     others = [0, 2]
-    law = "each image depends on its own row of parameters alone, but another's {} counts"
+    law = "each image depends on its own row of parameters alone, but also on another's {}"
     changed = params.clone()
     changed[1] += 0.3
     kept = close(transform(images, changed)[others], output[others], 1e-6)
-    demand(transform, kept, law.format("row"))
+    require_law(transform, kept, law.format("row"))
     repainted = images.clone()
     repainted[1] *= 0.3
     kept = close(transform(repainted, params)[others], output[others], 1e-6)
-    demand(transform, kept, law.format("image"))
+    require_law(transform, kept, law.format("image"))
     alone = transform(images[:1], params[:1])
-    demand(transform, close(alone, output[:1]), law.format("presence"))
+    require_law(transform, close(alone, output[:1]), law.format("presence"))
 
 
 def _check_points(warp: Warp, canvas: tuple[int, int]) -> None:
     like = torch.zeros(())
-    points = canvas_points(*canvas, like=like).expand(IMAGES, -1, -1)
+    points = pixel_centers(*canvas, like=like).expand(IMAGES, -1, -1)
     params = _params(warp, IMAGES)
     pulled = warp.pull(points, params)
     some = torch.randperm(points.shape[1])[:5]
     kept = close(warp.pull(points[:, some], params), pulled[:, some])
-    law = "points do not influence one another, but some look elsewhere without the others"
-    demand(warp, kept, law)
+    law = "points are mapped independently, but the result depends on which others are given"
+    require_law(warp, kept, law)
     matrix = warp.matrix(params)
     if matrix is not None:
         ones = torch.ones_like(points[..., :1])
-        found = torch.cat([points, ones], dim=2) @ whole(matrix).mT
-        same = close(found[..., :2] / off_horizon(found[..., 2:]), pulled)
-        demand(warp, same, "matrix says the same as pull, but points look elsewhere")
+        found = torch.cat([points, ones], dim=2) @ to_3x3(matrix).mT
+        same = close(found[..., :2] / clamp_depth(found[..., 2:]), pulled)
+        require_law(warp, same, "matrix is the same map as pull, but it maps points elsewhere")
 
 
 def _check_tint(transform: Transform, images: Float[Tensor, "n D h w"]) -> None:
@@ -130,45 +140,50 @@ def _check_tint(transform: Transform, images: Float[Tensor, "n D h w"]) -> None:
             continue
         tinted = images.clone()
         tinted[:, :-1] *= gains[:, :, None, None]
-        law = "what tint returns multiplies colours by the gains, and leaves alpha alone"
+        law = "what tint returns multiplies colors by the gains and does not change alpha"
         if offsets is not None:
             tinted[:, :-1] += offsets[:, :, None, None]
-            law = "what tint returns then adds the offsets to colours"
-        demand(transform, close(transform(images, params), tinted), law)
+            law = "what tint returns then adds the offsets to colors"
+        require_law(transform, close(transform(images, params), tinted), law)
 
 
 def _check_browser(transform: Transform) -> None:
     code = transform.browser()
     if code is None:
         return
-    demand(transform, bool(code.source.strip()), "browser brings a source, but it is empty")
+    require_law(transform, bool(code.source.strip()), "browser has a source, but it is empty")
     try:
         json.dumps(dict(code.options), allow_nan=False)
     except (TypeError, ValueError) as error:
-        told = f"what browser has as options is what JSON can hold: {error}"
+        told = f"the options of browser are serializable as JSON, but: {error}"
         raise AssertionError(f"{type(transform).__name__}: {told}") from error
 
 
 def _check_place(warp: Warp) -> None:
     turned = torch.tensor([[1.5, 0.3, 0.1], [-0.2, 1.4, -0.3]]).expand(IMAGES, -1, -1)
-    if warp.place(turned) is None:
+    if warp.params_from_matrix(turned) is None:
         return
     rest = warp.matrix(torch.zeros(IMAGES, warp.num_params))
-    demand(warp, rest is not None, "a warp that can place has a matrix")
+    require_law(
+        warp, rest is not None, "a warp that implements params_from_matrix has a matrix"
+    )
     assert rest is not None  # as demanded
     near = _placed(warp, turned)
-    for known, law in ((rest[:, :2], "of its rest pose"), (near, "that it has found before")):
+    for known, law in ((rest[:, :2], "of its rest pose"), (near, "that it has returned")):
         again = _placed(warp, known)
-        demand(warp, close(again, known), f"place finds the matrix {law} again")
-    centre = -torch.linalg.solve(turned[:, :, :2], turned[:, :, 2:])
-    kept = close(near[:, :, :2] @ centre, -near[:, :, 2:])
-    demand(warp, kept, "the point that looks at the sprite's centre stays where place is told")
+        require_law(
+            warp, close(again, known), f"params_from_matrix reproduces the matrix {law}"
+        )
+    center = -torch.linalg.solve(turned[:, :, :2], turned[:, :, 2:])
+    kept = close(near[:, :, :2] @ center, -near[:, :, 2:])
+    law = "params_from_matrix keeps the point that is mapped to the sprite's center"
+    require_law(warp, kept, law)
 
 
 def _placed(warp: Warp, matrix: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n 2 3"]:
-    """Return what becomes of a matrix when a warp has placed it."""
-    params = warp.place(matrix)
-    assert params is not None  # it could place before
+    """Return the matrix of the parameters that a warp finds for a matrix."""
+    params = warp.params_from_matrix(matrix)
+    assert params is not None  # as checked before
     placed = warp.matrix(params)
     assert placed is not None  # as at rest
     return placed[:, :2]
@@ -179,27 +194,29 @@ def _check_gradients(transform: Transform, channels: int) -> None:
     params = _params(transform, 2).double().requires_grad_()
     output = transform(images, params)
     reached = output.requires_grad
-    demand(transform, reached, "gradients reach images and parameters, but there are none")
+    require_law(transform, reached, "gradients reach images and parameters, but there are none")
     weights = torch.randn_like(output)
     to_images, to_params = torch.autograd.grad(
         (output * weights).sum(), (images, params), allow_unused=True
     )
     reached = to_images is not None and bool(to_images.any())
-    demand(transform, reached, "gradients reach images, but none arrives")
+    require_law(transform, reached, "gradients reach images, but none arrives")
     if transform.num_params:
         columns = [] if to_params is None else to_params.any(0).tolist()
         dead = [n for n in range(transform.num_params) if not columns or not columns[n]]
-        demand(transform, not dead, f"gradients reach parameters, but none arrives at {dead}")
-    law = "gradients are those of what it computes, but differences say otherwise"
-    demand(transform, _gradients_are_true(transform, images, params), law)
+        require_law(
+            transform, not dead, f"gradients reach parameters, but none arrives at {dead}"
+        )
+    law = "gradients are right, but they differ from finite differences"
+    require_law(transform, _gradients_are_true(transform, images, params), law)
 
 
 def _gradients_are_true(transform: Transform, images: Tensor, params: Tensor) -> bool:
     function, given = transform.__call__, images
     if isinstance(transform, Warp):
-        # The coordinates, not the pixels: those have kinks wherever a pixel begins.
+        # Coordinates, not pixels: bilinear sampling is not differentiable at pixel centers.
         function = transform.pull
-        given = canvas_points(2, 3, like=images).expand(2, -1, -1).clone().requires_grad_()
+        given = pixel_centers(2, 3, like=images).expand(2, -1, -1).clone().requires_grad_()
     if transform.num_params:
         return gradcheck(function, (given, params), raise_exception=False)
     return gradcheck(lambda only: function(only, params), (given,), raise_exception=False)

@@ -14,21 +14,21 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy
 
-from celstack.geometry.sampling import canvas_points
-from celstack.geometry.softclip import softclip
+from celstack.geometry.sampling import pixel_centers
+from celstack.geometry.soft_bounds import softclip
 from celstack.interfaces.predictor import Prediction
 from celstack.interfaces.selector import Selector
 from celstack.model.decomposer import Decomposer
 from celstack.model.objective import Loss, objective
-from celstack.model.transform_chain import Chain
-from celstack.scene import EMPTY, Scene
+from celstack.model.transform_chain import TransformChain
+from celstack.scene import Scene
 
 GRID_SIDE = 4
 """Warps are compared at the points of a grid of so many rows and columns on the canvas."""
 VISIBLE_ALPHA = 0.5
 """A layer covers the pixels where its alpha is more than this."""
 
-Steps = Sequence[tuple[Chain, Float[Tensor, "n _"]]]
+Steps = Sequence[tuple[TransformChain, Float[Tensor, "n _"]]]
 """Chains with their parameters, from the sprite to the canvas."""
 Denominator = Callable[[Bool[Tensor, "*any"]], Shaped[Tensor, ""]]
 """From a mask to what a sum over it is divided by."""
@@ -90,7 +90,7 @@ def distillation_loss(
         overlap: Which layers of an image overlap; only their occlusion matters.
         denominator: What means are divided by; distributed training counts the global batch.
     """
-    filled = scene.sprite != EMPTY
+    filled = scene.filled
     overlap = overlap & filled[:, :, None] & filled[:, None, :]
     with torch.no_grad():
         costs = _costs(decomposer, prediction, scene)
@@ -215,7 +215,7 @@ def _effect(
     images: Float[Tensor, "n D h w"], steps: Steps
 ) -> tuple[Float[Tensor, "n D h w"], Float[Tensor, "n m 2"]]:
     """Return the changed images, premultiplied by alpha, and the points of a grid, pulled."""
-    points = canvas_points(GRID_SIDE, GRID_SIDE, like=images).expand(len(images), -1, -1)
+    points = pixel_centers(GRID_SIDE, GRID_SIDE, like=images).expand(len(images), -1, -1)
     for chain, params in steps:
         images = chain.change_pixels(images, params)
     for chain, params in reversed(steps):

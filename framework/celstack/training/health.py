@@ -9,10 +9,10 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from celstack.model.decomposer import Decomposer
-from celstack.model.transform_chain import Chain
+from celstack.model.transform_chain import TransformChain
 from celstack.recipe.schedule import ScheduledStage
 from celstack.runs.findings import Finding
-from celstack.scene import EMPTY, Scene
+from celstack.scene import Scene
 
 CHECK_EVERY_STEPS = 500
 MIN_STAGE_STEPS = 200
@@ -139,10 +139,10 @@ def _gradients(decomposer: Decomposer, past_start: bool) -> Iterator[Finding]:
 
 def _constant_transforms(decomposer: Decomposer, scene: Scene) -> Iterator[Finding]:
     """Find transforms whose parameters are equal in all images, per sprite and layer."""
-    filled = scene.sprite != EMPTY
+    filled = scene.filled
     layers = torch.arange(scene.sprite.shape[1], device=scene.sprite.device)
     places = scene.sprite + decomposer.sprites.count * layers
-    chains: list[tuple[str, Chain, Tensor, Tensor]] = [
+    chains: list[tuple[str, TransformChain, Tensor, Tensor]] = [
         ("sprite", decomposer.sprite_chain, scene.sprite_params[filled], places[filled]),
         ("layer", decomposer.layer_chain, scene.layer_params[filled], places[filled]),
     ]
@@ -151,7 +151,7 @@ def _constant_transforms(decomposer: Decomposer, scene: Scene) -> Iterator[Findi
         chains.append(("background", chain, scene.background_params, scene.background))
     for kind, chain, params, place in chains:
         parts = params.split(chain.sizes, dim=1)
-        for transform, own, works in zip(chain, parts, chain.working(), strict=True):
+        for transform, own, works in zip(chain, parts, chain.active, strict=True):
             spread = _spread(own, place) if works and own.numel() else None
             if spread is not None and spread < MIN_SPREAD:
                 name = f"transforms.{kind}.{transform.name}"
@@ -183,7 +183,7 @@ def _idle_sprites(decomposer: Decomposer, usage: Int[Tensor, " K"] | None) -> It
 
 
 def _empty_layers(scene: Scene) -> Iterator[Finding]:
-    empty = (scene.sprite == EMPTY).all(0)
+    empty = (~scene.filled).all(0)
     for layer in empty.nonzero()[:, 0].tolist():
         detail = f"in all {len(scene)} images of a batch"
         yield Finding("empty-layer", f"layer {layer}", detail)

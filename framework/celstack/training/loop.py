@@ -238,6 +238,6 @@ def _train(
 
 def begin_stage(decomposer: Decomposer, stage: Stage) -> None:
     """Set the selector, the active transforms and the frozen parts of a stage."""
-    decomposer.use(stage.selector)
+    decomposer.use_selector(stage.selector)
     decomposer.activate(stage.transforms)
     decomposer.sprites_frozen = stage.freeze_sprites

@@ -85,8 +85,10 @@ def reassign_unused(
         return []
     selector = decomposer.selector
     unused = usage.unused(below, relative_to_most=selector.empty_cost is not None)
-    unused = _with_duplicates(unused, selector.twins(decomposer), usage.counts.tolist())
-    missed = selector.missed(*last, decomposer, unused) if last else {}
+    unused = _with_duplicates(
+        unused, selector.find_duplicates(decomposer), usage.counts.tolist()
+    )
+    missed = selector.propose_sprites(*last, decomposer, unused) if last else {}
     redrawn = redraw_sprites(decomposer, optimizer, missed)
     left = [target for target in unused if target not in redrawn]
     if left:

@@ -12,7 +12,7 @@ import torch
 from filelock import FileLock, Timeout
 
 from celstack import Batch, CelstackError
-from celstack.data.paths import cache_dir
+from celstack.data import cache_dir
 from celstack.progress import QUIET_SECONDS, WorkProgress
 from celstack.text import describe_error
 from celstack_kit.dataset_support.cache_writer import (

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from celstack import CelstackError
-from celstack.data.paths import data_dirs, require_file
+from celstack.data import data_dirs, require_file
 from celstack_kit.dataset_support.cache_writer import Writer
 from celstack_kit.dataset_support.generated import Generated
 from celstack_kit.dataset_support.image_cache import Stored, stored

@@ -84,7 +84,7 @@ class Clevr6(Scenes):
         if self.least > self.most:
             raise CelstackError(f"objects: from {self.least} to {self.most} there is no number")
         self.side, self.samples, self.seed = side, samples, seed
-        self.most_objects = self.most
+        self.max_objects = self.most
         # Nobody says how published classes are numbered.
         self.class_names = CLASSES if source == "generated" else ()
         self._kinds: dict[tuple[int, int], int] = {}

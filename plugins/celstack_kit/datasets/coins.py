@@ -78,7 +78,7 @@ class Coins(Generated):
             raise CelstackError(f"objects: {text}, not {format_value(objects)}")
         self.side, self.variation, self.seed = side, variation, seed
         self.class_names = tuple(KINDS)[:kinds]
-        self.most_objects = self.most
+        self.max_objects = self.most
 
     @property
     def image_shape(self) -> tuple[int, int, int]:

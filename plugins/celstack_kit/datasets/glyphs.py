@@ -63,7 +63,7 @@ class Glyphs(Generated):
             text = f"{self.most} letters of {wide} pixels are too many for {width}"
             raise CelstackError(f"per_line: {text}")
         self.class_names = tuple(self.letters)
-        self.most_objects = self.most
+        self.max_objects = self.most
 
     @property
     def image_shape(self) -> tuple[int, int, int]:

@@ -12,7 +12,7 @@ from PIL import Image
 from torch import Tensor
 
 from celstack import Batch, CelstackError, Dataset, Source, hookimpl
-from celstack.data.paths import require_file
+from celstack.data import require_file
 from celstack_kit.formats.archive import Archive
 from celstack_kit.formats.images import as_tensor, decode
 from celstack_kit.formats.read_errors import LOG, sound
@@ -44,7 +44,7 @@ class Gtsrb8(Dataset):
     """
 
     splits = ("train",)
-    most_objects = 1
+    max_objects = 1
     class_names = tuple(CLASSES.values())
     files = (ARCHIVE, FOLDER)
     # Not GTSRB-Training_fixed.zip of the same host: that is the set of an earlier stage.

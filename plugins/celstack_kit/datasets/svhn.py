@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from celstack import Batch, CelstackError, Dataset, Source, hookimpl
-from celstack.data.paths import find_file, require_file
+from celstack.data import find_file, require_file
 from celstack_kit.formats.matlab import read_arrays
 from celstack_kit.formats.read_errors import LOG, naming
 
@@ -43,7 +43,7 @@ class Svhn(Dataset):
     """
 
     splits = tuple(SPLITS)
-    most_objects = None  # Neighbouring digits look in from the sides.
+    max_objects = None  # Neighbouring digits look in from the sides.
     class_names = tuple("0123456789")
     files = tuple(PUBLISHED)
     sources = tuple(

@@ -100,7 +100,7 @@ class Tetrominoes(Scenes):
         )
         self.pieces, self.per_image, self.side, self.seed = pieces, per_image, side, seed
         self.ground, self.overlap = ground, overlap
-        self.most_objects = per_image
+        self.max_objects = per_image
         self.shapes, self.class_names = _shapes(pieces)
 
     @property

@@ -13,7 +13,7 @@ from PIL import Image
 from torch import Tensor
 
 from celstack import Batch, CelstackError, Dataset, hookimpl
-from celstack.data.paths import require_file
+from celstack.data import require_file
 from celstack_kit.formats.archive import Archive
 from celstack_kit.formats.images import as_tensor, decode
 from celstack_kit.formats.read_errors import LOG, sound
@@ -35,7 +35,7 @@ class WeizmannHorse(Dataset):
     """
 
     splits = ("train",)
-    most_objects = 1
+    max_objects = 1
     class_names = ("horse",)
     files = (ARCHIVE, FOLDER)
     elsewhere = (

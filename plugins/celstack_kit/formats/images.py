@@ -14,7 +14,7 @@ from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 from torch import Tensor
 
 from celstack import CelstackError
-from celstack.data.images import readable_formats
+from celstack.data import readable_formats
 from celstack_kit.formats.read_errors import naming
 
 

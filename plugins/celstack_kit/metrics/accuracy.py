@@ -1,7 +1,7 @@
 """Accuracy: how many images are in the right cluster."""
 
 from celstack import Batch, Metric, Rendering, Scene, hookimpl
-from celstack.evaluation.confusion import Confusion, clusters
+from celstack.evaluation import Confusion, clusters
 
 
 class Accuracy(Metric):

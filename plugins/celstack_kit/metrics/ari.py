@@ -5,7 +5,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from celstack import Batch, Metric, Rendering, Scene, hookimpl
-from celstack.evaluation.confusion import contingency
+from celstack.evaluation import contingency
 
 
 class Ari(Metric):

@@ -4,8 +4,8 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from celstack import EMPTY, Batch, Metric, Rendering, Scene, hookimpl
-from celstack.evaluation.confusion import contingency
+from celstack import Batch, Metric, Rendering, Scene, hookimpl
+from celstack.evaluation import contingency
 from celstack_kit.metrics.ari import index_of_tables
 
 
@@ -49,7 +49,7 @@ def without_background(
     layers have no colour; where all are empty, all pixels get the same label.
     """
     distance = (rendering.layers[:, :, :-1] - batch.images[:, None]).square_().sum(2)
-    empty = (scene.sprite == EMPTY)[:, :, None, None]
+    empty = (~scene.filled)[:, :, None, None]
     # Not argmin, which takes several times as long.
     nearest = distance.masked_fill(empty, torch.inf).min(1).indices + 1
     labels = rendering.instances()

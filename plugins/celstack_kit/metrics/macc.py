@@ -1,7 +1,7 @@
 """mAcc: how much of every class was found."""
 
 from celstack import Batch, Metric, Rendering, Scene, hookimpl
-from celstack.evaluation.confusion import Confusion
+from celstack.evaluation import Confusion
 
 
 class Macc(Metric):

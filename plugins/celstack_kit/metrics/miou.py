@@ -1,7 +1,7 @@
 """mIoU: how well every class was covered."""
 
 from celstack import Batch, Metric, Rendering, Scene, hookimpl
-from celstack.evaluation.confusion import Confusion
+from celstack.evaluation import Confusion
 
 
 class Miou(Metric):

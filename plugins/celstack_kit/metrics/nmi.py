@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from celstack import Batch, Metric, Rendering, Scene, hookimpl
-from celstack.evaluation.confusion import Confusion, clusters
+from celstack.evaluation import Confusion, clusters
 
 
 class Nmi(Metric):

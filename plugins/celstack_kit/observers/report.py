@@ -6,9 +6,8 @@ from typing import Annotated
 
 from annotated_types import Ge
 
-from celstack import Assembly, Decomposer, Observer, RunDirectory, hookimpl
-from celstack.report.run_page import State, make_page
-from celstack.signals import INTERRUPTED_TWICE
+from celstack import INTERRUPTED_TWICE, Assembly, Decomposer, Observer, RunDirectory, hookimpl
+from celstack.report import State, make_page
 
 MIN_TRAINING_RATIO = 20
 """Between two pages, training gets at least so many times the time that a page took."""

@@ -9,9 +9,8 @@ import torch
 from annotated_types import Ge
 
 from celstack import Assembly, Decomposer, Observer, Scene, hookimpl
-from celstack.evaluation.usage import Usage
-from celstack.evaluation.visualize import draw_examples, on_checkerboard
-from celstack.model.objective import Loss
+from celstack.evaluation import Usage, draw_examples, on_checkerboard
+from celstack.model import Loss
 
 
 class Tensorboard(Observer):

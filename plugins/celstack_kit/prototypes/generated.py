@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from celstack import Prototype, hookimpl
-from celstack.geometry.softclip import softclip
+from celstack.geometry import softclip
 
 
 class Generated(Prototype):

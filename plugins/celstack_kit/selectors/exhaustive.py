@@ -17,7 +17,7 @@ from celstack import (
     Decomposer,
     hookimpl,
 )
-from celstack.model.layer_stack import Stack
+from celstack.model import LayerStack
 
 
 class Exhaustive(CandidateSelector):
@@ -90,8 +90,8 @@ def _stacked(
     backdrop: Float[Tensor, "B C H W"],
     occlusion: Float[Tensor, "B L L"],
     sprites: tuple[int, ...],
-) -> Stack:
-    stack = Stack(backdrop, occlusion, [mine.windows for mine in candidates])
+) -> LayerStack:
+    stack = LayerStack(backdrop, occlusion, [mine.windows for mine in candidates])
     stack.begin_sweep()
     for layer, sprite in enumerate(sprites):
         if sprite != EMPTY:

@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from celstack import BrowserCode, Transform, hookimpl
-from celstack.geometry.softclip import softclip
+from celstack.geometry import softclip
 
 
 class Color(Transform):

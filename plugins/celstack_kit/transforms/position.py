@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from celstack import BrowserCode, Warp, hookimpl
-from celstack.geometry.softclip import softexp
+from celstack.geometry import softexp
 
 LEAST = 1e-9
 """So small a share of the canvas is lost when a sprite covers all of it: no pixel's worth."""
@@ -36,7 +36,7 @@ class Position(Warp):
         scale = torch.diag_embed(torch.stack([shrink, shrink], dim=1))
         return torch.cat([scale, params[:, 1:, None]], dim=2)
 
-    def place(self, matrix: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n 3"]:
+    def params_from_matrix(self, matrix: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n 3"]:
         """Keep the size and the centre; a turn cannot be followed, nor a size above 1."""
         linear, shift = matrix[:, :, :2], matrix[:, :, 2:]
         shrink = torch.linalg.det(linear).abs().sqrt()[:, None].clamp_min(1.0)

@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from celstack import BrowserCode, Warp, hookimpl
-from celstack.geometry.homography import off_horizon
+from celstack.geometry import clamp_depth
 
 
 class Projective(Warp):
@@ -26,13 +26,13 @@ class Projective(Warp):
         beta = params.view(-1, 3, 3)
         columns = points.mT
         moved = beta[:, :, :2] @ columns + beta[:, :, 2:]
-        return ((columns + moved[:, :2]) / off_horizon(1 + moved[:, 2:])).mT
+        return ((columns + moved[:, :2]) / clamp_depth(1 + moved[:, 2:])).mT
 
     def matrix(self, params: Float[Tensor, "n 9"]) -> Float[Tensor, "n 3 3"]:
         """Return the same map as a matrix."""
         return params.view(-1, 3, 3) + torch.eye(3).to(params)
 
-    def place(self, matrix: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n 9"]:
+    def params_from_matrix(self, matrix: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n 9"]:
         """Take the identity away from the matrix, and tilt nothing."""
         return pad((matrix - torch.eye(2, 3).to(matrix)).flatten(1), (0, 3))
 

@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from celstack import BrowserCode, Warp, hookimpl
-from celstack.geometry.softclip import softexp
+from celstack.geometry import softexp
 
 
 class Similarity(Warp):
@@ -35,7 +35,7 @@ class Similarity(Warp):
         back = softexp(-params[:, 0])[:, None, None] * back
         return torch.cat([back, -back @ params[:, 2:, None]], dim=2)
 
-    def place(self, matrix: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n 4"]:
+    def params_from_matrix(self, matrix: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n 4"]:
         """Keep size, turn and centre; a stretch or a shear cannot be followed."""
         linear, shift = matrix[:, :, :2], matrix[:, :, 2:]
         log_scale = -0.5 * torch.linalg.det(linear).abs().log()

@@ -287,7 +287,7 @@ def test_broken_datasets_cost_only_themselves(command, install, plugin, entry_po
     said = answer.said
     assert "bad (acme 1.0)\n  broken    ModuleNotFoundError: No module named 'no'\n" in said
     assert "odd (acme 1.0)\n  broken    AttributeError: " in said
-    assert "old (acme 1.0)\n  broken    ValueError: 'ftp://a.org/x' is no address" in said
+    assert "old (acme 1.0)\n  broken    ValueError: 'ftp://a.org/x' is not an http://" in said
     assert "  refused   the name is claimed by acme 1.0 too\n" in said
 
 

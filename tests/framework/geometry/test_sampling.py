@@ -4,13 +4,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from celstack.geometry.sampling import canvas_points, extent, sample
+from celstack.geometry.sampling import extent, pixel_centers, sample_canvas
 
 
 def look(images: Tensor, canvas: tuple[int, int], outside: str = "zeros") -> Tensor:
     """Show images on a canvas with nothing in between."""
-    points = canvas_points(*canvas, like=images).expand(len(images), -1, -1)
-    return sample(images, points, canvas, outside=outside)
+    points = pixel_centers(*canvas, like=images).expand(len(images), -1, -1)
+    return sample_canvas(images, points, canvas, outside=outside)
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ def test_the_longer_side_reaches_from_minus_one_to_one(height, width, reach):
 
 
 def test_points_are_pixel_centres_row_by_row_x_first():
-    points = canvas_points(2, 4, like=torch.zeros(()))
+    points = pixel_centers(2, 4, like=torch.zeros(()))
 
     top = [[-0.75, -0.25], [-0.25, -0.25], [0.25, -0.25], [0.75, -0.25]]
     bottom = [[x, 0.25] for x, _ in top]
@@ -62,8 +62,8 @@ def test_a_point_sees_the_pixel_it_is_in_x_first(height, width):
 
     middle = (height * width - 1) / 2
 
-    right = sample(images, right_of_the_middle, (1, 1), outside="zeros")
-    below = sample(images, below_the_middle, (1, 1), outside="zeros")
+    right = sample_canvas(images, right_of_the_middle, (1, 1), outside="zeros")
+    below = sample_canvas(images, below_the_middle, (1, 1), outside="zeros")
     assert right.item() == pytest.approx(middle + 1, abs=1e-4)
     assert below.item() == pytest.approx(middle + width, abs=1e-4)
 
@@ -76,8 +76,10 @@ def test_a_quarter_turn_of_the_points_turns_without_shearing(height, width):
     block = torch.rand(size, size)
     images[0, 0, top : top + size, left : left + size] = block
 
-    x, y = canvas_points(height, width, like=images).unbind(-1)
-    turned = sample(images, torch.stack([y, -x], -1)[None], (height, width), outside="zeros")
+    x, y = pixel_centers(height, width, like=images).unbind(-1)
+    turned = sample_canvas(
+        images, torch.stack([y, -x], -1)[None], (height, width), outside="zeros"
+    )
 
     expected = torch.zeros_like(images)
     expected[0, 0, top : top + size, left : left + size] = block.rot90(-1)
@@ -118,7 +120,7 @@ def test_a_square_sprite_on_a_wide_canvas_fills_its_width():
 def test_outside_a_sprite_is_nothing_outside_a_background_its_border(outside, seen):
     far = torch.tensor([[[3.0, 0.0], [0.0, -9.0], [1e9, 1e9]]])
 
-    shown = sample(torch.ones(1, 1, 4, 4), far, (1, 3), outside=outside)
+    shown = sample_canvas(torch.ones(1, 1, 4, 4), far, (1, 3), outside=outside)
 
     assert shown.flatten().tolist() == [seen] * 3
 
@@ -127,6 +129,6 @@ def test_the_rim_fades_over_one_pixel():
     # A row of four pixels, half a unit each: its last centre is at 0.75, the next at 1.25.
     along = torch.tensor([[[0.75, 0.0], [1.0, 0.0], [1.125, 0.0], [1.25, 0.0]]])
 
-    shown = sample(torch.ones(1, 1, 4, 4), along, (1, 4), outside="zeros")
+    shown = sample_canvas(torch.ones(1, 1, 4, 4), along, (1, 4), outside="zeros")
 
     assert shown.flatten().tolist() == [1.0, 0.5, 0.25, 0.0]

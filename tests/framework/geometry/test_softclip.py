@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
-from celstack.geometry.softclip import softclip
+from celstack.geometry.soft_bounds import softclip
 
 
 @pytest.mark.parametrize(

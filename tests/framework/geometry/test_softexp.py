@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
-from celstack.geometry.softclip import softexp
+from celstack.geometry.soft_bounds import softexp
 
 
 @pytest.mark.parametrize(

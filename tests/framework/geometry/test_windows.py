@@ -5,9 +5,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from celstack.geometry.sampling import canvas_points, look_up
-from celstack.geometry.windows import Windows, around
-from celstack.model.sprite_warp import Sight, find_windows, look, repeat
+from celstack.geometry.sampling import pixel_centers, sample_points
+from celstack.geometry.windows import Windows, enclosing_windows
+from celstack.model.sprite_warp import SpriteWarp, find_windows, repeat, warp_sprites
 from celstack_kit.transforms.affine import Affine
 from celstack_kit.transforms.position import Position
 from celstack_kit.transforms.projective import Projective
@@ -22,7 +22,7 @@ def sight_of(warp, params, groups=None, by_matrix=True):
     def pull(points):
         return warp.pull(repeat(points, len(params) // len(points)), params)
 
-    return Sight(groups or len(params), pull, warp.matrix(params) if by_matrix else None)
+    return SpriteWarp(groups or len(params), pull, warp.matrix(params) if by_matrix else None)
 
 
 def windows_of(warp, params, size, canvas, groups=None, by_matrix=True):
@@ -54,8 +54,8 @@ def test_nothing_is_seen_from_outside(name, by_matrix, seed, spread, canvas, siz
 
     inside = pixels_in(windows_of(warp, params, size, canvas, by_matrix=by_matrix))
 
-    everywhere = canvas_points(*canvas, like=params).expand(3, -1, -1)
-    shown = look_up(torch.ones(3, 1, *size), warp.pull(everywhere, params), "zeros")[:, 0]
+    everywhere = pixel_centers(*canvas, like=params).expand(3, -1, -1)
+    shown = sample_points(torch.ones(3, 1, *size), warp.pull(everywhere, params), "zeros")[:, 0]
     assert not shown[inside.flatten(1) == 0].any()
 
 
@@ -73,10 +73,12 @@ def test_what_is_found_by_a_matrix_is_what_its_pull_finds(name, seed, canvas, si
     params = 0.4 * torch.randn(6, warp.num_params).double()
     images = torch.rand(6, 2, *size).double()
 
-    windows, found = look(images, sight_of(warp, params, groups), canvas)
+    windows, found = warp_sprites(images, sight_of(warp, params, groups), canvas)
 
-    everywhere = canvas_points(*canvas, like=params).expand(6, -1, -1)
-    expected = look_up(images, warp.pull(everywhere, params), "zeros").unflatten(2, canvas)
+    everywhere = pixel_centers(*canvas, like=params).expand(6, -1, -1)
+    expected = sample_points(images, warp.pull(everywhere, params), "zeros").unflatten(
+        2, canvas
+    )
     spread = windows.of([n * groups // 6 for n in range(6)]).spread(found)
     torch.testing.assert_close(spread, expected)
 
@@ -120,7 +122,7 @@ def test_a_map_that_knows_no_bounds_is_seen_from_everywhere(third_row):
 def test_a_box_is_cut_off_where_the_canvas_ends():
     low, high = torch.tensor([[-3.0, 1.2]]), torch.tensor([[2.9, 90.0]])
 
-    windows = around(low, high, (5, 7))
+    windows = enclosing_windows(low, high, (5, 7))
 
     assert (windows.tops, windows.lefts) == ([2], [0])
     assert (windows.height, windows.width) == (3, 3)

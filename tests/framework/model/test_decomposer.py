@@ -4,6 +4,7 @@ import torch
 
 import celstack
 from celstack import Assembly, CelstackError, Stage, Transforms
+from celstack.testing.parts import PlainPrototype
 from celstack_kit.compositors.ordered import Ordered
 from celstack_kit.datasets.tetrominoes import Tetrominoes
 from celstack_kit.encoders.strided import Strided
@@ -131,3 +132,39 @@ def test_a_last_batch_of_one_image_is_no_reason_to_stop():
     trained = celstack.run(assembled(training=training))
 
     assert torch.isfinite(trained.decomposer.sprites.images()).all()
+
+
+class Faint(Ordered):
+    """Layers in front of others hide only half of them."""
+
+    def compose(self, layers, backdrop, occlusion):
+        alpha = layers[:, :, -1]
+        visible = alpha * (1 - 0.5 * occlusion[:, :, :, None, None] * alpha[:, :, None]).prod(1)
+        uncovered = (1 - alpha).prod(1)[:, None]
+        return (visible[:, :, None] * layers[:, :, :-1]).sum(1) + uncovered * backdrop, visible
+
+
+@pytest.mark.parametrize("compositor", [Ordered(layers=3), Faint(layers=3)])
+def test_a_compositor_is_trained_by_the_rule_by_which_it_is_evaluated(compositor):
+    torch.manual_seed(0)
+    model = assembled(compositor=compositor).decomposer()
+    model.prepare(torch.rand(4, 3, 35, 35))
+    scene = model.explain(torch.rand(2, 3, 35, 35))
+    noise = model.draw_noise(0.3)
+
+    trained, masks = model.reconstruct(scene, noise)
+    evaluated = model.render(scene, noise).image
+
+    torch.testing.assert_close(trained, evaluated)
+    _, _, expected = model.render_layers(scene, noise)
+    torch.testing.assert_close(masks, expected)
+    gradients = [
+        torch.autograd.grad(image.square().sum(), model.sprites.colour, retain_graph=True)[0]
+        for image in (trained, evaluated)
+    ]
+    torch.testing.assert_close(*gradients)
+
+
+def test_the_size_of_sprites_is_known_before_they_are_made():
+    assert PlainPrototype().size is None
+    assert Pixels(count=1, size=(3, 4)).size == (3, 4)

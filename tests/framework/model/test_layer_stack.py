@@ -7,7 +7,7 @@ import naive
 from celstack.geometry.windows import Windows
 from celstack.interfaces.compositor import Compositor
 from celstack.model.candidates import Candidates
-from celstack.model.layer_stack import Stack
+from celstack.model.layer_stack import LayerStack
 from celstack_kit.compositors.ordered import Ordered
 
 B, L, C, H, W = 3, 4, 2, 3, 5
@@ -31,7 +31,7 @@ def any_layers():
 
 
 def stacked(layers, backdrop, occlusion, order=range(L)):
-    stack = Stack(backdrop, occlusion, ALL)
+    stack = LayerStack(backdrop, occlusion, ALL)
     stack.begin_sweep()
     for layer in order:
         put(stack, layer, layers)
@@ -80,13 +80,13 @@ def test_an_exchanged_layer_gives_the_image_that_equation_2_gives(layer, sweeps)
     (layers, backdrop), occlusion = any_layers(), any_occlusion()
     stack = stacked(layers, backdrop, occlusion)
     if sweeps == 1:
-        stack = Stack(backdrop, occlusion, ALL)
+        stack = LayerStack(backdrop, occlusion, ALL)
         layers[:, layer + 1 :] = 0.0
     stack.begin_sweep()
     for earlier in range(layer):
         put(stack, earlier, layers)
 
-    without, hidden, left = stack.around(layer)
+    without, hidden, left = stack.affine_terms(layer)
 
     new = torch.rand(B, C + 1, H, W).double()
     alpha, colour = new[:, -1:], new[:, :-1]
@@ -123,8 +123,8 @@ def test_a_window_is_as_good_as_the_canvas_where_nothing_is_outside_it():
     large = window.spread(small.flatten(1, 2)).view(B, 2, C + 1, H, W)
     layers[:, 0] = large[:, 0]
     windowed, whole = (
-        Stack(backdrop, occlusion, [window, *ALL[1:]]),
-        Stack(backdrop, occlusion, ALL),
+        LayerStack(backdrop, occlusion, [window, *ALL[1:]]),
+        LayerStack(backdrop, occlusion, ALL),
     )
     for stack, first in (windowed, small[:, 0]), (whole, large[:, 0]):
         stack.begin_sweep()
@@ -153,7 +153,7 @@ def test_the_error_of_a_stack_is_that_of_its_composite():
 def test_a_layer_that_is_exchanged_leaves_nothing_behind():
     (_, backdrop), occlusion = any_layers(), any_occlusion()
     windows = [Windows((H, W), 2, 3, tops=[0] * B, lefts=[1] * B), *ALL[1:]]
-    again, once = (Stack(backdrop, occlusion, windows) for _ in range(2))
+    again, once = (LayerStack(backdrop, occlusion, windows) for _ in range(2))
     for stack in (again, once):
         stack.begin_sweep()
     again.put(0, torch.rand(B, C, 2, 3).double(), torch.rand(B, 2, 3).double())

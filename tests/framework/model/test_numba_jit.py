@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from celstack.model.numba_jit import compiled, share
+from celstack.model.numba_jit import compiled, parallel_for
 
 SOURCE = """
 def add(values):
@@ -45,7 +45,7 @@ def test_every_image_is_worked_on_once(monkeypatch, threads, count):
     def work(some):
         times[some] += 1
 
-    share(work, count)
+    parallel_for(work, count)
 
     assert (times == 1).all()
 
@@ -55,7 +55,7 @@ def test_a_fault_in_a_thread_is_told():
         raise ValueError(some)
 
     with pytest.raises(ValueError, match="slice"):
-        share(work, 3)
+        parallel_for(work, 3)
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from torch.autograd import gradcheck
 from torch.nn.functional import pad
 
 from celstack import Transform, Warp
-from celstack.geometry.homography import whole
-from celstack.geometry.sampling import canvas_points, sample
-from celstack.model.transform_chain import Chain
+from celstack.geometry.homography import to_3x3
+from celstack.geometry.sampling import pixel_centers, sample_canvas
+from celstack.model.transform_chain import TransformChain
 from celstack_kit.transforms.affine import Affine
 from celstack_kit.transforms.color import Color
 from celstack_kit.transforms.position import Position
@@ -49,9 +49,9 @@ class Grow(Warp):
         return points / (1 + params[:, None])
 
 
-def prepared(*transforms: Transform, channels: int = 3) -> Chain:
+def prepared(*transforms: Transform, channels: int = 3) -> TransformChain:
     """Make a chain that is ready."""
-    chain = Chain(transforms)
+    chain = TransformChain(transforms)
     chain.prepare(channels)
     return chain
 
@@ -89,12 +89,12 @@ def test_pixels_and_points_take_their_own_parameters_from_one_row():
 
 def test_a_chain_is_sampled_once_so_there_and_back_is_without_blur():
     images = torch.rand(1, 4, 5, 8)
-    points = canvas_points(5, 8, like=images)[None]
+    points = pixel_centers(5, 8, like=images)[None]
     half_a_pixel = 1 / 8
     params = torch.tensor([[half_a_pixel, half_a_pixel, -half_a_pixel, -half_a_pixel]])
     chain = prepared(Shift(), Shift())
 
-    shown = sample(images, chain.pull(points, params), (5, 8), outside="zeros")
+    shown = sample_canvas(images, chain.pull(points, params), (5, 8), outside="zeros")
 
     torch.testing.assert_close(shown, images, atol=1e-6, rtol=0.0)
     # One transform after the other would have sampled twice, and blurred.
@@ -193,7 +193,7 @@ def test_a_rest_pose_that_changes_something_is_kept():
 
     assert seen.flatten().tolist() == [1.0, 0.0]
     assert not seen.requires_grad
-    assert chain.moves()
+    assert chain.has_warp()
 
 
 def test_a_chain_whose_warps_all_rest_moves_nothing():
@@ -201,7 +201,7 @@ def test_a_chain_whose_warps_all_rest_moves_nothing():
 
     chain.activate(["add"])
 
-    assert not chain.moves()
+    assert not chain.has_warp()
 
 
 def test_loaded_weights_say_which_transforms_work():
@@ -210,7 +210,7 @@ def test_loaded_weights_say_which_transforms_work():
 
     other.load_state_dict(chain.state_dict())
 
-    assert other.working() == [False, True]
+    assert other.active == [False, True]
 
 
 def test_none_makes_all_of_them_active_again():
@@ -257,7 +257,7 @@ class Turn(Warp):
         cos, sin = params.cos()[:, 0], params.sin()[:, 0]
         return pad(torch.stack([cos, sin, -sin, cos], dim=-1).view(-1, 2, 2), (0, 1))
 
-    def place(self, matrix):
+    def params_from_matrix(self, matrix):
         return torch.atan2(matrix[:, 0, 1], matrix[:, 0, 0])[:, None]
 
 
@@ -267,7 +267,7 @@ class Put(Shift):
     def matrix(self, params):
         return torch.cat([torch.eye(2).expand(len(params), -1, -1), -params[..., None]], dim=2)
 
-    def place(self, matrix):
+    def params_from_matrix(self, matrix):
         return -torch.linalg.solve(matrix[:, :, :2], matrix[:, :, 2:])[:, :, 0]
 
 
@@ -275,7 +275,7 @@ def test_a_map_is_shared_out_from_the_last_warp_to_the_first():
     chain = prepared(Turn(), Put())
     wanted = torch.tensor([[0.5, 0.25, -0.75]])
 
-    params, rest = chain.place(chain.matrix(wanted))
+    params, rest = chain.params_from_matrix(chain.matrix(wanted))
 
     torch.testing.assert_close(params, wanted)
     torch.testing.assert_close(rest, torch.eye(2, 3)[None], atol=1e-6, rtol=0.0)
@@ -285,7 +285,7 @@ def test_what_no_warp_can_follow_is_left():
     chain = prepared(Put())
     matrix = torch.tensor([[[2.0, 0.0, 1.0], [0.0, 2.0, 0.0]]])
 
-    params, rest = chain.place(matrix)
+    params, rest = chain.params_from_matrix(matrix)
 
     assert params.tolist() == [[-0.5, 0.0]]
     # First the shift, then the rest: together they are the matrix.
@@ -296,7 +296,7 @@ def test_a_warp_that_is_not_at_work_or_cannot_be_told_stays_at_rest():
     chain = prepared(Grow(), Put())
     chain.activate([])
 
-    params, rest = chain.place(torch.tensor([[[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]]))
+    params, rest = chain.params_from_matrix(torch.tensor([[[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]]))
 
     assert params.tolist() == [[0.0, 0.0, 0.0]]
     assert rest.tolist() == [[[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]]
@@ -327,7 +327,7 @@ def test_a_chain_of_matrices_is_one_matrix(kinds):
     matrix = chain.matrix(params)
 
     assert matrix.shape[1] == (3 if Projective in kinds else 2)
-    u, v, z = (whole(matrix) @ torch.cat([points, torch.ones(3, 5, 1)], 2).mT).unbind(1)
+    u, v, z = (to_3x3(matrix) @ torch.cat([points, torch.ones(3, 5, 1)], 2).mT).unbind(1)
     found = torch.stack([u / z, v / z], dim=2)
     torch.testing.assert_close(found, chain.pull(points, params))
 

@@ -191,20 +191,20 @@ class Mistinted(PlainTransform):
     [
         (Dimmed, "leave every pixel where it is"),
         (Cropped, "shapes stay"),
-        (Averaged, "own row of parameters alone, but another's row"),
-        (Levelled, "own row of parameters alone, but another's image"),
+        (Averaged, "own row of parameters alone, but also on another's row"),
+        (Levelled, "own row of parameters alone, but also on another's image"),
         (Detached, r"none arrives at \[0\]"),
         (Constant, "there are none"),
         (HalfDeaf, r"none arrives at \[1\]"),
-        (FalseGradient, "differences say otherwise"),
-        (InPlace, "wrote into it"),
-        (Widened, "precision of its input"),
-        (Early, "made in prepare"),
+        (FalseGradient, "differ from finite differences"),
+        (InPlace, "inputs are not modified, but they were"),
+        (Widened, "dtype of its input"),
+        (Early, "created in prepare"),
         (Infinite, "finite"),
         (Uncounted, "num_params"),
-        (Mistinted, "multiplies colours by the gains"),
-        (Unspeakable, "what JSON can hold"),
-        (Speechless, "brings a source"),
+        (Mistinted, "multiplies colors by the gains"),
+        (Unspeakable, "serializable as JSON"),
+        (Speechless, "browser has a source"),
     ],
 )
 def test_a_broken_transform_is_refused(broken, law):
@@ -220,8 +220,8 @@ class Shrunk(PlainWarp):
 class Misplaced(PlainWarp):
     """Goes the other way when it is told where to go."""
 
-    def place(self, matrix):
-        return -super().place(matrix)
+    def params_from_matrix(self, matrix):
+        return -super().params_from_matrix(matrix)
 
 
 class Uncertain(PlainWarp):
@@ -253,9 +253,9 @@ class Alternating(PlainWarp):
     ("broken", "law"),
     [
         (Shrunk, "leave every point where it is"),
-        (Crowded, "points do not influence"),
-        (Misplaced, "place finds the matrix that it has found before again"),
-        (Uncertain, "a warp that can place has a matrix"),
+        (Crowded, "points are mapped independently"),
+        (Misplaced, "params_from_matrix reproduces the matrix that it has returned"),
+        (Uncertain, "a warp that implements params_from_matrix has a matrix"),
         (Alternating, "the same for every image"),
     ],
 )
@@ -271,8 +271,8 @@ def test_a_warp_may_say_that_its_rest_pose_is_not_the_identity():
         def matrix(self, params):
             return super().matrix(params) * torch.tensor([2.0, 2.0, 1.0])
 
-        def place(self, matrix):
-            return 2 * super().place(matrix)
+        def params_from_matrix(self, matrix):
+            return 2 * super().params_from_matrix(matrix)
 
     check_transform(Placing())
 
@@ -336,6 +336,12 @@ class Sideways(PlainPrototype):
         return [self.light]
 
 
+class Understated(PlainPrototype):
+    """Says that its images are smaller than they are."""
+
+    size = (2, 2)
+
+
 class Idle(PlainPrototype):
     def prepare(self, sample, with_alpha):
         super().prepare(sample, with_alpha)
@@ -353,6 +359,7 @@ class Idle(PlainPrototype):
         (Glaring, r"near \[0, 1\]"),
         (Strewn, "two starts differ"),
         (Sideways, "along axis 0"),
+        (Understated, r"size .* is \(2, 2\) and images\(\) are \(9, 7\)"),
         (Idle, "light"),
     ],
 )
@@ -419,9 +426,9 @@ class Loud(PlainCompositor):
         (Undecided, "binary when not training"),
         (UpsideDown, "layer j hides layer l"),
         (Backless, "the image is the backdrop"),
-        (Unhidden, "what is seen of each layer"),
+        (Unhidden, "sum of the visible layers"),
         (Still, "gradients reach layers"),
-        (Loud, "wrote into it"),
+        (Loud, "inputs are not modified, but they were"),
     ],
 )
 def test_a_broken_compositor_is_refused(broken, law):
@@ -476,7 +483,7 @@ class Homeless(PlainSelector):
     [
         (OutOfRange, "shows a sprite of the model"),
         (Forgetful, "keeps the gradient of its parameters"),
-        (Spendthrift, "no worse than leaving all layers empty"),
+        (Spendthrift, "no more than one whose layers are all empty"),
         (Idler, "shows a sprite of the model"),
         (Homeless, "background of a scene"),
     ],
@@ -487,7 +494,7 @@ def test_a_broken_selector_is_refused(broken, law):
 
 
 def test_a_negative_price_is_refused():
-    with pytest.raises(AssertionError, match="price of 0 or more"):
+    with pytest.raises(AssertionError, match="empty_cost is 0 or more"):
         check_selector(PlainSelector(empty_cost=-1.0))
 
 
@@ -573,8 +580,11 @@ class Forgetful(PlainPredictor):
 @pytest.mark.parametrize(
     ("broken", "law"),
     [
-        (Restless, "serve only transforms at rest get no gradient, but training moved sprite"),
-        (Forgetful, "works again is predicted by the weights it had"),
+        (
+            Restless,
+            "serve only inactive transforms get no gradient, but training changed sprite",
+        ),
+        (Forgetful, "is active again is predicted by the weights it had"),
         (Eager, "all predictions are zero, but layer_params"),
         (Misshapen, "layer_params has the shape"),
         (Deaf, "leave the rest pose"),
@@ -675,7 +685,7 @@ class Turned(PlainDataset):
 
 
 class Crowd(PlainDataset):
-    most_objects = 0
+    max_objects = 0
 
 
 class Negative(PlainDataset):
@@ -709,14 +719,14 @@ class Unpicklable(PlainDataset):
 @pytest.mark.parametrize(
     ("broken", "law"),
     [
-        (Noisy, "draws on the random state"),
+        (Noisy, "does not use or change the random state"),
         (Grouped, "one by one"),
         (Sorted, "in another order"),
         (Growing, "in another order"),
         (Bytes, "float32"),
         (Bright, r"in \[0, 1\]"),
         (Turned, "image_shape"),
-        (Crowd, "most_objects"),
+        (Crowd, "max_objects"),
         (Negative, "0 or more"),
         (Nameless, "class_names"),
         (Barren, "'test' has 0"),

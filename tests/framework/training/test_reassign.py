@@ -134,10 +134,10 @@ class Telling(Greedy):
 
     name = "telling"
 
-    def twins(self, decomposer):
+    def find_duplicates(self, decomposer):
         return [(0, 1), (1, 2)]
 
-    def missed(self, images, scene, decomposer, unused):
+    def propose_sprites(self, images, scene, decomposer, unused):
         return {unused[0]: torch.full((4, 4, 4), 0.25)}
 
 
@@ -188,7 +188,7 @@ class GivingUp(Greedy):
 
     name = "giving_up"
 
-    def missed(self, images, scene, decomposer, unused):
+    def propose_sprites(self, images, scene, decomposer, unused):
         return {2: torch.full((4, 4, 4), 0.25)}
 
 

@@ -103,7 +103,7 @@ def test_there_are_six_classes_of_generated_objects():
         *("rubber cube", "rubber sphere", "rubber cylinder"),
         *("metal cube", "metal sphere", "metal cylinder"),
     )
-    assert dataset.most_objects == 6
+    assert dataset.max_objects == 6
     assert dataset.image_shape == (3, 128, 128)
 
 

@@ -58,7 +58,7 @@ def test_there_may_be_other_numbers_of_objects(objects_, numbers):
     batch = dataset.read("train", range(50))
 
     assert set(objects(batch).sum(1).tolist()) == numbers
-    assert dataset.most_objects == max(numbers)
+    assert dataset.max_objects == max(numbers)
 
 
 def test_all_shapes_are_equally_frequent(thousands):

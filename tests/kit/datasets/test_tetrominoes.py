@@ -226,7 +226,7 @@ def test_there_may_be_other_numbers_of_pieces_and_other_canvases(per_image, side
 
     assert batch.images.shape[2:] == dataset.image_shape[1:] == (side, side)
     assert ((batch.instances > 0).sum((1, 2)) == 100 * per_image).all()
-    assert dataset.most_objects == per_image
+    assert dataset.max_objects == per_image
 
 
 @pytest.mark.parametrize("pieces", ["X", "IOx", "i", ""])

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import attrs
 import torch
 from torch import Tensor, nn
 
@@ -18,6 +17,7 @@ from celstack.interfaces.encoder import Encoder
 from celstack.model.decomposer import Decomposer
 from celstack.model.objective import Loss
 from celstack.scene import Scene
+from celstack.tensor_fields import tensor_fields
 from celstack.training.distributed.batch_norm import convert_batch_norm
 from celstack.training.distributed.process_group import ProcessGroup
 
@@ -116,8 +116,7 @@ class Engine:
         """Return the scenes of the global batch, in its order."""
         if self.group.world_size == 1:
             return scene
-        fields = attrs.asdict(scene, recurse=False)
-        present = {name: value for name, value in fields.items() if value is not None}
+        present = tensor_fields(scene)
         batch = self.group.gather_batch([*present.values()])
         return Scene(**dict(zip(present, batch, strict=True)))
 

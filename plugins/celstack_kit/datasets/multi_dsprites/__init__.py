@@ -79,7 +79,7 @@ class MultiDsprites(Scenes):
             raise CelstackError(f"objects: {text}, not {format_value(objects)}")
         self.shapes = None if shapes is None else shapes.expanduser()
         self.seed = seed
-        self.most_objects = self.most
+        self.max_objects = self.most
         # Nobody says how the classes of a folder are numbered.
         self.class_names = () if source == "folder" else NAMES
 

@@ -9,10 +9,15 @@ from rich.progress import MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 from rich.text import Text
 
-from celstack import Decomposer, Observer, StatusConsole, hookimpl
-from celstack.model.objective import Loss
-from celstack.recipe.schedule import ScheduledStage
-from celstack.runs.findings import Finding
+from celstack import (
+    Decomposer,
+    Finding,
+    Loss,
+    Observer,
+    ScheduledStage,
+    StatusConsole,
+    hookimpl,
+)
 from celstack_kit.observers.progress.half_blocks import draw
 
 PLAIN_LINES = 10

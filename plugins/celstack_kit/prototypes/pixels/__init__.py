@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
 from celstack import Prototype, hookimpl
-from celstack.geometry.softclip import softclip
+from celstack.geometry import softclip
 from celstack_kit.prototypes.pixels.invariant_kmeans import find_lookalikes
 from celstack_kit.prototypes.pixels.spectral import find_neighbours
 

@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from celstack.geometry.sampling import canvas_points, look_up
+from celstack.geometry import pixel_centers, sample_points
 from celstack.progress import WorkProgress
 from celstack_kit.prototypes.pixels.invariant_kmeans import FAINT, NOISE, picture, plain
 
@@ -73,9 +73,9 @@ def _moved(
     images: Float[Tensor, "n C H W"], maps: Float[Tensor, "#n 2 3"]
 ) -> Float[Tensor, "n C m"]:
     height, width = images.shape[2:]
-    points = canvas_points(height, width, like=images)
+    points = pixel_centers(height, width, like=images)
     pulled = points @ maps[:, :, :2].mT + maps[:, None, :, 2]
-    return look_up(images, pulled.expand(len(images), -1, -1), "border")
+    return sample_points(images, pulled.expand(len(images), -1, -1), "border")
 
 
 def _compare(
@@ -86,7 +86,7 @@ def _compare(
     near = (weights > EDGE * weights.max()).nonzero()[:, 0]
     weights = weights[near]
     height, width = window.shape
-    points = canvas_points(height, width, like=grey)[near]
+    points = pixel_centers(height, width, like=grey)[near]
     light = torch.cat([torch.ones_like(points[:, :1]), points], dim=1) * weights[:, None]
     light = torch.linalg.qr(light).Q
 

@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from celstack import CelstackError, Decomposer, Scene, Selector, hookimpl
-from celstack.geometry.sampling import canvas_points
+from celstack.geometry import pixel_centers
 from celstack_kit.selectors.fitting.gauss_newton import Costs, approach
 from celstack_kit.selectors.fitting.pose_space import Poses
 from celstack_kit.selectors.fitting.residuals import FIXED, Composite, View, Window
@@ -116,7 +116,7 @@ class Fitting(Selector):
     ]:
         """Return the sprite of each image, its pose, all tints, and the background."""
         height, width = images.shape[2:]
-        points = canvas_points(height, width, like=images)
+        points = pixel_centers(height, width, like=images)
         whole = images.flatten(2)
         image = torch.arange(len(images), device=images.device)
         if self.window is None:
@@ -148,7 +148,7 @@ class Fitting(Selector):
         one = like.new_ones(1, decomposer.channels)
         count = decomposer.backgrounds.count if decomposer.backgrounds is not None else 0
         rest = like.new_zeros(1, count, decomposer.background_chain.num_params)
-        backdrops = decomposer.show_backgrounds(rest)[0].flatten(2)
+        backdrops = decomposer.render_backgrounds(rest)[0].flatten(2)
         sprite = FIXED if tint(decomposer, one, one) is None else self.tint_cost
         behind = decomposer.background_chain.tint(one, one) if count else None
         return backdrops, (sprite, FIXED if behind is None else self.tint_cost)

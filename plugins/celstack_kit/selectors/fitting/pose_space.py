@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from celstack import Decomposer, Warp
-from celstack.model.transform_chain import Chain
+from celstack.model import TransformChain
 
 NUDGE = 1e-2
 """How far parameters are moved to see what they move: most warps are linear in them."""
@@ -85,11 +85,11 @@ class Outlook:
         return self.rest + moves.unflatten(1, (2, -1)).mT
 
 
-def _moving(chain: Chain) -> Tensor:
+def _moving(chain: TransformChain) -> Tensor:
     """Tell which parameters of a chain belong to warps at work."""
     flags = [
         isinstance(transform, Warp) and working
-        for transform, working in zip(chain, chain.working(), strict=True)
+        for transform, working in zip(chain, chain.active, strict=True)
         for _ in range(transform.num_params)
     ]
     return torch.tensor(flags, dtype=torch.bool, device=chain.activity.device)

@@ -13,8 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
-from celstack.geometry.sampling import look_up
-from celstack.geometry.softclip import SLOPE, softclip
+from celstack.geometry import SOFTCLIP_SLOPE, sample_points, softclip
 
 FIXED = 1e6
 """What costs so much stays as it is."""
@@ -71,7 +70,7 @@ class View(ABC):
     def _find(self, pulled: Float[Tensor, "a b m 2"]) -> tuple[Tensor, Tensor, Tensor]:
         """Look sprites up, and how they change across and down: (a, b, D, m) each."""
         rows, columns, points, _ = pulled.shape
-        found = look_up(self.sprites, pulled.transpose(0, 1).flatten(1, 2), self.outside)
+        found = sample_points(self.sprites, pulled.transpose(0, 1).flatten(1, 2), self.outside)
         depth = self.sprites.shape[1]
         found = found.view(columns, depth, rows, points).permute(2, 0, 1, 3)
         itself, across, down = found.chunk(3, dim=2)
@@ -186,7 +185,7 @@ class Composite(View):
             features = self._features(colour, mask, self.backdrops[background])
             gram, tints, misses, error = self._tint(features, self.rest)
         sprite, offset, behind, beyond = tints[..., None].unbind(3)
-        steep = torch.where((itself[:, :, -1:] - 0.5).abs() < 0.5, 1.0, SLOPE)
+        steep = torch.where((itself[:, :, -1:] - 0.5).abs() < 0.5, 1.0, SOFTCLIP_SLOPE)
         gap = (sprite * colour + offset - behind * self.backdrops[background] - beyond) * steep
         paint = sprite * mask
         across, down = (

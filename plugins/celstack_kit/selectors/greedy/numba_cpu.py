@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from celstack import EMPTY, Candidates
-from celstack.model.numba_jit import array, compiled, corners, demand, share
+from celstack.model.numba_jit import array, check_shape, compiled, parallel_for, window_corners
 
 
 def choose(
@@ -45,7 +45,7 @@ def choose(
         found = sprite[some], background[some]
         _explain(*(one[some] for one in given), *shown, least, sweeps, *found)
 
-    share(explain, batch)
+    parallel_for(explain, batch)
     return torch.from_numpy(sprite), torch.from_numpy(background)
 
 
@@ -55,15 +55,15 @@ def _check(
     """Refuse what does not fit together; return where the windows of all layers are."""
     batch, channels, height, width = images.shape
     layers, count = len(candidates), candidates[0].alpha.shape[1]
-    demand("backdrops", backdrops, batch, backdrops.shape[1], channels, height, width)
-    demand("occlusion", occlusion, batch, layers, layers)
+    check_shape("backdrops", backdrops, batch, backdrops.shape[1], channels, height, width)
+    check_shape("occlusion", occlusion, batch, layers, layers)
     sizes = []
     for mine in candidates:
         tall, wide = mine.alpha.shape[2:]
-        demand("masks", mine.alpha, batch, count, tall, wide)
-        demand("candidates", mine.paint, batch, count, channels, tall, wide)
+        check_shape("masks", mine.alpha, batch, count, tall, wide)
+        check_shape("candidates", mine.paint, batch, count, channels, tall, wide)
         sizes.append((tall, wide))
-    return corners([mine.windows for mine in candidates], batch, (height, width), *sizes)
+    return window_corners([mine.windows for mine in candidates], batch, (height, width), *sizes)
 
 
 @compiled

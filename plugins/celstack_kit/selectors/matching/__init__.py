@@ -71,7 +71,7 @@ class Matching(Selector):
                 f"{self.name} says where sprites are; add a transform that can be told, "
                 "such as a position"
             )
-        size = getattr(decomposer.sprites, "size", None)
+        size = decomposer.sprites.size
         if size is not None and decomposer.channels:
             Placing(decomposer, size)
 
@@ -110,16 +110,16 @@ class Matching(Selector):
         return self.turns > 1 or self.sizes is not None
 
     @torch.no_grad()
-    def twins(self, decomposer: Decomposer) -> list[tuple[int, int]]:
+    def find_duplicates(self, decomposer: Decomposer) -> list[tuple[int, int]]:
         """List the pairs of sprites that look alike when shifted.
 
         Turned sprites never fit to the pixel, so those that look alike are put to the test
-        instead: see ``missed``.
+        instead: see ``propose_sprites``.
         """
         return [] if self._turns else find_twins(decomposer.sprite_images())
 
     @torch.no_grad()
-    def missed(
+    def propose_sprites(
         self,
         images: Float[Tensor, "B C H W"],
         scene: Scene,

@@ -28,7 +28,7 @@ def fit_backdrop(draft: Draft, some: Int[Tensor, " n"]) -> Bool[Tensor, " n"]:
     params = images.new_zeros(len(some) * count, decomposer.background_chain.num_params)
     whole = (images - shown)[:, None].expand(-1, count, -1, -1, -1).flatten(0, 1)
     shows = left[:, None].expand(-1, count, -1, -1, -1).flatten(0, 1)
-    plain = decomposer.show_backgrounds(params.unflatten(0, (len(some), count))).flatten(0, 1)
+    plain = decomposer.render_backgrounds(params.unflatten(0, (len(some), count))).flatten(0, 1)
     first = not bool((draft.layers[some, :, -1] != 0).any())
     gains = _medians(whole, plain) if first else _squares(whole, shows * plain)
     # Beyond white there is nothing to be gained.
@@ -37,7 +37,7 @@ def fit_backdrop(draft: Draft, some: Int[Tensor, " n"]) -> Bool[Tensor, " n"]:
     if tint is not None:
         params = tint
     params = params.unflatten(0, (len(some), count))
-    backdrops = decomposer.show_backgrounds(params)
+    backdrops = decomposer.render_backgrounds(params)
     misses = (images - shown)[:, None] - left[:, None] * backdrops
     best = misses.square().flatten(2).sum(2).argmin(1)
     image = torch.arange(len(some), device=some.device)

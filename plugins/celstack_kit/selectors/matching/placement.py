@@ -38,8 +38,8 @@ class Placing:
         self, pose: Float[Tensor, "n 4"], gains: Float[Tensor, "n C"]
     ) -> tuple[Float[Tensor, "n P"], Float[Tensor, "n Q"]]:
         """Return the parameters of sprites, and of layers, that put sprites there."""
-        of_layer, rest = self.layer.place(self._matrix(pose))
-        of_sprite, _ = self.sprite.place(rest)
+        of_layer, rest = self.layer.params_from_matrix(self._matrix(pose))
+        of_sprite, _ = self.sprite.params_from_matrix(rest)
         tinted = tint(self.decomposer, gains)
         if tinted is None:
             return of_sprite, of_layer
@@ -53,7 +53,9 @@ class Placing:
 
     def _follows(self, pose: Float[Tensor, " 4"]) -> bool:
         """Tell whether the transforms can put a sprite there."""
-        _, rest = self.sprite.place(self.layer.place(self._matrix(pose[None]))[1])
+        _, rest = self.sprite.params_from_matrix(
+            self.layer.params_from_matrix(self._matrix(pose[None]))[1]
+        )
         return torch.allclose(rest, torch.eye(2, 3).to(rest), atol=EXACT)
 
     def _matrix(self, pose: Float[Tensor, "n 4"]) -> Float[Tensor, "n 2 3"]:
@@ -86,7 +88,7 @@ def can_place(decomposer: Decomposer) -> bool:
     somewhere = torch.eye(2, 3)[None]
     transforms = (*decomposer.layer_chain, *decomposer.sprite_chain)
     warps = [transform for transform in transforms if isinstance(transform, Warp)]
-    return any(warp.place(somewhere) is not None for warp in warps)
+    return any(warp.params_from_matrix(somewhere) is not None for warp in warps)
 
 
 def turned_back(angle: Float[Tensor, " n"]) -> Float[Tensor, "n 2 2"]:

@@ -8,8 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import avg_pool2d
 
-from celstack.geometry.sampling import look_up
-from celstack.geometry.softclip import softclip
+from celstack.geometry import sample_points, softclip
 from celstack_kit.selectors.matching.low_rank import Blends, find_shares
 from celstack_kit.selectors.matching.placement import turned_back
 from celstack_kit.selectors.matching.templates import LEAST, Around, Templates
@@ -75,7 +74,7 @@ def seen_in(
     back = turned_back(angle) * (2 * (-log_size).exp() / max(sprites.shape[2:]))[:, None, None]
     # Sprites are channels: all of them look through the same points.
     channels = sprites.flatten(0, 1).expand(len(ways), -1, -1, -1)
-    found = look_up(channels, points @ back.mT, "zeros").unflatten(1, sprites.shape[:2])
+    found = sample_points(channels, points @ back.mT, "zeros").unflatten(1, sprites.shape[:2])
     found = found.transpose(0, 1).flatten(0, 1).unflatten(2, (window, window))
     mask = softclip(found[:, -1:])
     mask, shown = avg_pool2d(mask, COARSE), avg_pool2d(mask * found[:, :-1], COARSE)

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from celstack import EMPTY, Decomposer
+from celstack import Decomposer
 from celstack_kit.selectors.matching.proposals import Drawings, find_turned_twins
 
 WORTH = 0.02
@@ -70,4 +70,4 @@ class Trial:
             self.copy.sprites.redraw(target, drawing)
         scene = self.copy.explain(self.images)
         errors = (self.copy.render(scene).image - self.images).square().flatten(1).mean(1)
-        return errors + (self.copy.price or 0.0) * (scene.sprite != EMPTY).sum(1)
+        return errors + (self.copy.price or 0.0) * scene.filled.sum(1)

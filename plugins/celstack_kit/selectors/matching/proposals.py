@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample, pad
 
 from celstack import Decomposer, Scene
-from celstack.geometry.softclip import softclip
+from celstack.geometry import softclip
 from celstack_kit.selectors.matching.correlation import Correlation
 from celstack_kit.selectors.matching.pose_bank import even_window, seen_in
 

@@ -6,8 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from celstack.geometry.sampling import look_up
-from celstack.geometry.softclip import softclip
+from celstack.geometry import sample_points, softclip
 from celstack_kit.selectors.matching.placement import turned_back
 from celstack_kit.selectors.matching.templates import LEAST, Around
 
@@ -68,7 +67,7 @@ class Closeup:
             * (2 * (-pose[:, 2]).exp() / max(self.sprites.shape[2:]))[:, None, None]
         )
         points = (self.points.repeat(rounds, 1, 1) - pose[:, None, :2]) @ back.mT
-        shown = look_up(self.sprites.repeat(rounds, 1, 1, 1), points, "zeros")
+        shown = sample_points(self.sprites.repeat(rounds, 1, 1, 1), points, "zeros")
         shown = shown.unflatten(0, (rounds, -1))
         colour, alpha = shown[:, :, :-1], softclip(shown[:, :, -1:])
         own = self.left * alpha * colour

@@ -146,7 +146,7 @@ def show_alone(
         layer_params=layer_params[:, None],
         occlusion=layer_params.new_zeros(len(sprite), 1, 1),
     )
-    windows, colour, alpha = decomposer.show(alone, noise)
+    windows, colour, alpha = decomposer.render_layers(alone, noise)
     return windows.spread(torch.cat([colour, alpha[:, None]], dim=1))
 
 

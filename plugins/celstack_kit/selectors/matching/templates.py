@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from celstack.geometry.softclip import softclip
+from celstack.geometry import softclip
 from celstack_kit.selectors.matching.correlation import Correlation
 from celstack_kit.selectors.matching.low_rank import Blends
 

@@ -392,7 +392,7 @@ def test_no_redirect_leads_from_https_to_http(here, there, followed):
 def test_no_other_scheme_is_opened_or_declared(url):
     with pytest.raises(RunFailedError, match="only http and https are supported"):
         open_url(url, {})
-    with pytest.raises(ValueError, match="is no address that begins with https://"):
+    with pytest.raises(ValueError, match="is not an http:// or https:// address"):
         Source(url, "free", "https://a.org")
 
 

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from celstack.geometry.sampling import look_up
+from celstack.geometry.sampling import sample_points
 from celstack_kit.selectors.matching.correlation import Correlation
 from celstack_kit.selectors.matching.low_rank import LOST, Blends, find_shares
 from celstack_kit.selectors.matching.placement import turned_back
@@ -17,7 +17,9 @@ def turned_bars(count=48):
     steps = torch.arange(13) / 6 - 1
     points = torch.stack(torch.meshgrid(steps, steps, indexing="xy"), dim=-1).view(1, -1, 2)
     back = turned_back(torch.arange(count) * (math.pi / count))
-    return look_up(bar.expand(count, -1, -1, -1), points @ back.mT, "zeros").view(-1, 1, 13, 13)
+    return sample_points(bar.expand(count, -1, -1, -1), points @ back.mT, "zeros").view(
+        -1, 1, 13, 13
+    )
 
 
 def test_few_templates_lose_no_more_than_they_may():

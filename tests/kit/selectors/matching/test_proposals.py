@@ -59,7 +59,7 @@ def test_what_is_missing_is_drawn_where_it_is(tint):
         model.sprites.mask.copy_(0.1 * SQUARE)
     scene = model.explain(images)
 
-    drawn = model.selector.missed(images, scene, model, unused=[0])[0]
+    drawn = model.selector.propose_sprites(images, scene, model, unused=[0])[0]
 
     assert find_twins(torch.stack([drawn, sprites(BAR)[0]])) == ([(0, 1)] if tint else [])
     opaque = drawn[3] > 0.5
@@ -78,7 +78,9 @@ def test_nothing_is_drawn_of_images_that_are_explained():
     images = torch.zeros(2, 3, 16, 16)
     model.prepare(images)
 
-    assert model.selector.missed(images, model.explain(images), model, unused=[0]) == {}
+    assert (
+        model.selector.propose_sprites(images, model.explain(images), model, unused=[0]) == {}
+    )
 
 
 def wedge_shape():
@@ -150,8 +152,8 @@ def test_one_of_two_turned_twins_is_given_up_for_what_is_missing():
     for sprite, mask in enumerate([wedge, turned(wedge, 1.9, 0.8)]):
         model.sprites.redraw(sprite, sprites(mask)[0])
 
-    drawn = model.selector.missed(images, model.explain(images), model, unused=[])
+    drawn = model.selector.propose_sprites(images, model.explain(images), model, unused=[])
 
-    assert model.selector.twins(model) == []
+    assert model.selector.find_duplicates(model) == []
     assert len(drawn) == 1
     assert find_turned_twins(torch.stack([*drawn.values(), sprites(bar)[0]])) == [(0, 1)]

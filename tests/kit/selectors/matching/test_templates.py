@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from celstack.geometry.softclip import softclip
+from celstack.geometry.soft_bounds import softclip
 from celstack_kit.selectors.matching.correlation import Correlation
 from celstack_kit.selectors.matching.templates import Around, Templates
 
