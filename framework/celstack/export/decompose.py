@@ -15,7 +15,7 @@ from torch import Tensor
 
 from celstack.data.images import ImageFile, read_fitted
 from celstack.errors import CelstackError
-from celstack.evaluation.visualize import on_checkerboard, paint, tile, to_picture
+from celstack.evaluation.visualize import color_labels, on_checkerboard, tile, to_pil_image
 from celstack.export.openraster import to_rgba, write_openraster
 from celstack.export.scene_json import write_scene
 from celstack.files import deliver, drafted
@@ -95,15 +95,15 @@ def pictures_of(
 ) -> dict[str, Image.Image]:
     """Draw one image and what it is made of, by the names of the files."""
     pictures = {
-        "input.png": to_picture(image),
-        "reconstruction.png": to_picture(rendering.image[0]),
+        "input.png": to_pil_image(image),
+        "reconstruction.png": to_pil_image(rendering.image[0]),
         "instances.png": _ids(rendering.instances()[0]),
         "classes.png": _ids(rendering.classes(scene)[0]),
     }
     for number, layer in enumerate(rendering.layers[0]):
         pictures[f"layer-{number}.png"] = to_rgba(layer)
     if scene.background is not None:
-        pictures["background.png"] = to_picture(rendering.backdrop[0])
+        pictures["background.png"] = to_pil_image(rendering.backdrop[0])
     return pictures
 
 
@@ -169,7 +169,7 @@ def _ids(labels: Int[Tensor, "H W"]) -> Image.Image:
 def _sheet(image: Float[Tensor, "C H W"], rendering: Rendering) -> Float[Tensor, "rows 3 H W"]:
     """Lay out an image, its reconstruction, its instances and its layers."""
     seen = torch.stack([image, rendering.image[0]])
-    rows = [seen, paint(rendering.instances()), on_checkerboard(rendering.layers[0])]
+    rows = [seen, color_labels(rendering.instances()), on_checkerboard(rendering.layers[0])]
     return torch.cat([row.expand(-1, 3, -1, -1) for row in rows]).clamp(0, 1)
 
 

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
-from celstack.evaluation.visualize import to_picture
+from celstack.evaluation.visualize import to_pil_image
 from celstack.export.scene_editing import centres, move, recolour, resize, swap
 from celstack.geometry.sampling import extent
 from celstack.model.decomposer import Decomposer
@@ -94,7 +94,7 @@ def draw(
         top = GAP + number * height
         pen.text((GAP, top + height // 2 - GAP), title, "black", font)
         for column, one in enumerate(images):
-            picture = to_picture(one.cpu())
+            picture = to_pil_image(one.cpu())
             size = (picture.width * scale, picture.height * scale)
             picture = picture.resize(size, Image.Resampling.NEAREST)
             sheet.paste(picture, (MARGIN + column * width, top))

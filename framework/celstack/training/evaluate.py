@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 
 from celstack.data.loader import in_order, to_device
-from celstack.evaluation.sprite_stats import Census
+from celstack.evaluation.sprite_stats import SpriteStats
 from celstack.interfaces.dataset import Dataset
 from celstack.interfaces.metric import Metric
 from celstack.model.decomposer import Decomposer
@@ -21,7 +21,7 @@ def score(
     metrics: Sequence[Metric],
     evaluation: Evaluation,
     watch: Callable[[int], None] | None = None,
-    census: Census | None = None,
+    census: SpriteStats | None = None,
     engine: Engine | None = None,
 ) -> dict[str, float]:
     """Score a model; a metric whose ground truth the dataset has not got is left out.

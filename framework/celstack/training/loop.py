@@ -11,13 +11,14 @@ import torch
 
 from celstack.data.loader import batch_length, shuffled, to_device
 from celstack.errors import CelstackError
-from celstack.evaluation.sprite_stats import Census
+from celstack.evaluation.sprite_stats import SpriteStats
 from celstack.model.decomposer import Decomposer
 from celstack.recipe.assembly import Assembly, Stage
 from celstack.recipe.consistency import demand_sense
 from celstack.recipe.schedule import schedule
 from celstack.runs.directory import RunDirectory
 from celstack.runs.findings import Finding
+from celstack.runs.results import collect_results
 from celstack.system import keep_memory
 from celstack.text import one_line
 from celstack.training.callbacks import Audience
@@ -64,7 +65,7 @@ def run(
         with processes.one_mind():
             own = _directory(assembly, directory, resume) if processes.first else None
             if own is not None:
-                stack.enter_context(own.held())
+                stack.enter_context(own.locked())
         return _run(assembly, own, Engine(processes, assembly.training.precision), resume)
 
 
@@ -110,7 +111,7 @@ def _learn_and_judge(
     try:
         _learn(assembly, keeper, audience, stopping, health)
         decomposer.eval()
-        census = Census(decomposer.sprites.count)
+        census = SpriteStats(decomposer.sprites.count)
         scores = score(
             decomposer,
             assembly.dataset,
@@ -124,9 +125,7 @@ def _learn_and_judge(
             "celstack_evaluated", step=keeper.step, scores=scores, decomposer=decomposer
         )
         if directory:
-            directory.save_census(census, assembly, scores)
-            directory.save_best(decomposer, census, assembly)
-            directory.save_results(decomposer, assembly, scores)
+            directory.save_results(collect_results(decomposer, assembly, scores, census))
     # Whatever ends a run early, what was learned is kept and the observers are told.
     except BaseException as error:
         keeper.save_if_sound()

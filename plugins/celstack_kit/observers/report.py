@@ -7,7 +7,7 @@ from typing import Annotated
 from annotated_types import Ge
 
 from celstack import Assembly, Decomposer, Observer, RunDirectory, hookimpl
-from celstack.report.run_page import State, make_page
+from celstack.report.run_page import RunStatus, make_page
 from celstack.signals import AT_ONCE
 
 SHARE = 20
@@ -36,7 +36,7 @@ class Report(Observer):
             return
         began = time.monotonic()
         text = f"The run goes on: {step:,} of {self.steps:,} steps are done."
-        self._write(State(f"{text} This page looks again by itself.", self.every))
+        self._write(RunStatus(f"{text} This page looks again by itself.", self.every))
         ended = time.monotonic()
         self.due = ended + max(self.every, SHARE * (ended - began))
 
@@ -50,9 +50,9 @@ class Report(Observer):
         """Write a page about what was learned until then, unless nobody waits for it."""
         if reason == AT_ONCE:
             return
-        self._write(State(f"The run was stopped after step {step:,}: {reason}."))
+        self._write(RunStatus(f"The run was stopped after step {step:,}: {reason}."))
 
-    def _write(self, state: State | None) -> None:
+    def _write(self, state: RunStatus | None) -> None:
         if self.folder is not None:
             page = make_page(self.folder, self.assembly, self.decomposer, state)
             RunDirectory(self.folder).save_page(page.text)

@@ -18,11 +18,13 @@ def main(arguments: argparse.Namespace) -> None:
     """Read the runs and write the page."""
     from celstack.errors import CelstackError
     from celstack.runs.finished import read_finished
-    from celstack.runs.seeds import ENDINGS
+    from celstack.runs.seeds import SUMMARY_SUFFIXES
 
     folders = {Path(run).resolve(): Path(run) for run in arguments.runs}
     # What sums several seeds up lies beside their runs, where runs/smoke/* names it, too.
-    folders = {key: run for key, run in folders.items() if not run.name.endswith(ENDINGS)}
+    folders = {
+        key: run for key, run in folders.items() if not run.name.endswith(SUMMARY_SUFFIXES)
+    }
     if not folders:
         raise CelstackError("there is no run among what was named")
     for folder in folders.values():

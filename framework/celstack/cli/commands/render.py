@@ -27,7 +27,7 @@ def main(arguments: argparse.Namespace) -> None:
     import torch
 
     from celstack.cli.output import say
-    from celstack.evaluation.visualize import to_picture
+    from celstack.evaluation.visualize import to_pil_image
     from celstack.export.scene_json import read_scene
     from celstack.files import deliver, drafted
     from celstack.runs.open import open_run
@@ -37,7 +37,7 @@ def main(arguments: argparse.Namespace) -> None:
     for path, picture in pictures.items():
         with drafted(picture.parent) as draft, torch.no_grad():
             image = decomposer.render(scenes[path]).image[0]
-            to_picture(image).save(draft / picture.name, "png")
+            to_pil_image(image).save(draft / picture.name, "png")
             deliver(draft, picture.parent)
         say(str(picture))
 

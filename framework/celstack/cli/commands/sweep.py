@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from celstack.cli.commands.run import OUT, add_overrides
 
 if TYPE_CHECKING:
-    from celstack.runs.sweep.results import Results
+    from celstack.runs.sweep.results import SweepResults
     from celstack.runs.sweep.run import Runner
 
 
@@ -60,9 +60,9 @@ def main(arguments: argparse.Namespace) -> None:
     """Check everything, run what is left, sum up; a run that fails costs only itself."""
     from celstack.errors import CelstackError
     from celstack.registry.catalog import Catalog
-    from celstack.runs.sweep.folders import default_folder, held
+    from celstack.runs.sweep.folders import default_folder, locked_folder
     from celstack.runs.sweep.plan import make_plan
-    from celstack.runs.sweep.slurm import prepare, read_settings, run_there
+    from celstack.runs.sweep.slurm import make_executor, read_settings, run_on_cluster
 
     if arguments.jobs is not None and arguments.jobs < 1:
         raise CelstackError(f"--jobs {arguments.jobs}: must be at least 1")
@@ -73,8 +73,8 @@ def main(arguments: argparse.Namespace) -> None:
     plan = make_plan(arguments.recipe, arguments.set, arguments.grid, catalog)
 
     from celstack.cli.output import say
-    from celstack.runs.sweep.local import run_here
-    from celstack.runs.sweep.run import check_here, check_parts, conduct
+    from celstack.runs.sweep.local import run_locally
+    from celstack.runs.sweep.run import check_machine, check_parts, run_sweep
 
     usual = default_folder(Path(OUT), plan.runs[0].resolved.name, plan.axes)
     folder = Path(arguments.out) if arguments.out else usual
@@ -82,14 +82,14 @@ def main(arguments: argparse.Namespace) -> None:
     device = arguments.device
     steps: list[int | None] = [None] * len(plan.runs)
     if arguments.launcher:
-        executor = prepare(arguments.launcher, folder / "jobs", settings, arguments.jobs)
-        runner: Runner = partial(run_there, executor=executor, device=device)
+        executor = make_executor(arguments.launcher, folder / "jobs", settings, arguments.jobs)
+        runner: Runner = partial(run_on_cluster, executor=executor, device=device)
     else:
-        steps = check_here(plan, assemblies, device)
-        runner = partial(run_here, jobs=arguments.jobs or 1, device=device)
+        steps = check_machine(plan, assemblies, device)
+        runner = partial(run_locally, jobs=arguments.jobs or 1, device=device)
     announce = (lambda _: None) if arguments.quiet else say
-    with held(folder):
-        results = conduct(plan, folder, runner, steps, arguments.quiet, announce)
+    with locked_folder(folder):
+        results = run_sweep(plan, folder, runner, steps, arguments.quiet, announce)
         if results.runs:
             _sum_up(results, folder, arguments.quiet)
     if arguments.quiet:
@@ -97,7 +97,7 @@ def main(arguments: argparse.Namespace) -> None:
     _tell_failures(results)
 
 
-def _sum_up(results: Results, folder: Path, quiet: bool) -> None:
+def _sum_up(results: SweepResults, folder: Path, quiet: bool) -> None:
     """Print the table and save it, for people, for programs and as a page with plots."""
     from celstack.cli.commands.table import show
     from celstack.cli.output import complain, say
@@ -109,7 +109,7 @@ def _sum_up(results: Results, folder: Path, quiet: bool) -> None:
     if not quiet:
         show(table)
     try:
-        write_whole(folder / "sweep.json", to_json(results.as_table()))
+        write_whole(folder / "sweep.json", to_json(results.to_dict()))
         write_whole(folder / "sweep.md", as_markdown(table))
         write_whole(folder / "sweep.html", make_sweep_page(results))
     except OSError as error:
@@ -119,13 +119,13 @@ def _sum_up(results: Results, folder: Path, quiet: bool) -> None:
         say(f"open {folder / 'sweep.html'} in a browser: plots, table, sprites")
 
 
-def _tell_failures(results: Results) -> None:
+def _tell_failures(results: SweepResults) -> None:
     from celstack.cli.output import complain
     from celstack.errors import RunFailedError
-    from celstack.runs.sweep.grid import spell
+    from celstack.runs.sweep.grid import format_cell
 
     for cell, reason in results.failures:
-        complain(f"{spell(cell)}: failed: {reason}", 1)
+        complain(f"{format_cell(cell)}: failed: {reason}", 1)
     if results.failures:
         count = len(results.failures) + len(results.runs)
         raise RunFailedError(
