@@ -9,7 +9,7 @@ from PIL import Image
 from torch import Tensor
 from torch.nn.functional import interpolate, pad
 
-from celstack.data.loader import in_order
+from celstack.data.loader import ordered_batches
 from celstack.evaluation.sprite_stats import MAX_EXEMPLARS, SpriteStats
 from celstack.interfaces.dataset import Batch
 from celstack.model.decomposer import Decomposer
@@ -31,7 +31,7 @@ def draw_examples(decomposer: Decomposer, assembly: Assembly) -> Image.Image:
     """Draw images of the evaluation split: input, reconstruction, layers on a checkerboard."""
     device = next(decomposer.parameters()).device
     split = assembly.evaluation.split
-    batch = next(in_order(assembly.dataset, split, EXAMPLES_PER_ROW, EXAMPLES_PER_ROW))
+    batch = next(ordered_batches(assembly.dataset, split, EXAMPLES_PER_ROW, EXAMPLES_PER_ROW))
     was_training = decomposer.training
     decomposer.eval()
     with torch.no_grad():

@@ -19,7 +19,7 @@ from celstack.report.training_log import TrainingLog, read_training_log
 from celstack.runs.comparison import SCORE_FORMAT, compare
 from celstack.runs.finished import FinishedRun, read_finished
 from celstack.runs.recipe_diff import SHOWN_ELSEWHERE, flatten, without
-from celstack.text import one_line, shown
+from celstack.text import describe_error, format_value
 
 
 class ComparedRun(NamedTuple):
@@ -63,7 +63,7 @@ def find_differences(runs: Sequence[FinishedRun]) -> list[OptionValues]:
     leaves = [flatten(without(run.recipe, SHOWN_ELSEWHERE)) for run in runs]
     paths = list(dict.fromkeys(path for one in leaves for path in one))
     table = [
-        OptionValues(path, [shown(one[path]) if path in one else "" for one in leaves])
+        OptionValues(path, [format_value(one[path]) if path in one else "" for one in leaves])
         for path in paths
     ]
     return [difference for difference in table if len(set(difference.values)) > 1]
@@ -93,4 +93,4 @@ def _embed(path: Path) -> str:
             return data_uri(picture)
     # Damaged files raise errors of many types.
     except Exception as error:
-        raise CelstackError(f"{path}: cannot be read: {one_line(error)[:200]}") from error
+        raise CelstackError(f"{path}: cannot be read: {describe_error(error)[:200]}") from error

@@ -13,7 +13,7 @@ from torch import Tensor
 from celstack.evaluation.visualize import to_pil_image
 from celstack.export.scene_json import param_names, to_json
 from celstack.model.decomposer import Decomposer
-from celstack.model.transform_chain import Chain
+from celstack.model.transform_chain import TransformChain
 from celstack.report.embed import data_uri
 from celstack.report.packed_images import pack_images
 from celstack.scene import Scene
@@ -102,7 +102,7 @@ def editor_data(
     return {"data": data, "code": [_escape_script(source) for source in code], "missing": []}
 
 
-def _describe_chain(chain: Chain, code: list[str]) -> list[dict[str, Any]]:
+def _describe_chain(chain: TransformChain, code: list[str]) -> list[dict[str, Any]]:
     """Describe the transforms of a chain; append their sources to ``code`` if new."""
     found = []
     for key, transform, active in zip(param_names(chain), chain, chain.working(), strict=True):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from celstack.report.training_log import TrainingLog
-from celstack.text import spell_time
+from celstack.text import format_duration
 
 
 class RunInfo(NamedTuple):
@@ -57,7 +57,7 @@ def _cost(log: TrainingLog, table: dict[str, Any], cores: Any) -> dict[str, str]
     if isinstance(batch, int):
         cost["training images"] = f"{log.steps * batch:,}, in batches of {batch}"
     if log.seconds and log.steps:
-        cost["training time"] = spell_time(log.seconds)
+        cost["training time"] = format_duration(log.seconds)
         if isinstance(batch, int):
             cost["images per second"] = f"{log.steps * batch / log.seconds:,.0f}"
         cost["time per step"] = f"{1000 * log.seconds / log.steps:,.0f} ms"

@@ -14,7 +14,7 @@ from celstack.json_checks import has_shape
 from celstack.runs.comparison import PUBLISHED, SCORE_FORMAT, Comparison, compare
 from celstack.runs.finished import read_finished
 from celstack.runs.statistics import MeanStd
-from celstack.text import one_line
+from celstack.text import describe_error
 
 if TYPE_CHECKING:
     from celstack.interfaces.metric import Metric
@@ -111,7 +111,7 @@ def read_sprite_stats(folder: Path) -> StoredSpriteStats | None:
         if not (consistent and len(stats.names or stats.usage) == len(stats.usage)):
             raise ValueError("inconsistent lengths")
     except (OSError, ValueError, TypeError, RecursionError) as error:
-        raise CelstackError(f"{path}: is damaged: {one_line(error)}") from error
+        raise CelstackError(f"{path}: is damaged: {describe_error(error)}") from error
     return stats
 
 

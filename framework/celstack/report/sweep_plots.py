@@ -20,7 +20,7 @@ from celstack.report.line_charts import (
 )
 from celstack.runs.sweep.grid import Axis
 from celstack.runs.sweep.results import LOSS, Series, SweepResults, is_number, sorted_values
-from celstack.text import shown
+from celstack.text import format_value
 
 LEFT = 80.0
 """Leaves space for numbers such as 1.25e-05."""
@@ -98,7 +98,9 @@ def draw_plot(results: SweepResults, axis: Axis, measure: str) -> Plot | None:
         _line(series, color, where, lambda y: up(scale * y), percent)
         for series, color in zip(found, colors, strict=True)
     ]
-    across = [Tick(x, shown(one.value)[:14]) for x, one in zip(places, values, strict=True)]
+    across = [
+        Tick(x, format_value(one.value)[:14]) for x, one in zip(places, values, strict=True)
+    ]
     ticks = [Tick(up(value), f"{value:g}") for value in round_numbers(low, high)]
     label = f"{measure} (%)" if percent else measure
     return Plot(label, axis.path, lines, across, ticks, even)
@@ -150,7 +152,7 @@ def _line(
     for index, (value, score) in enumerate(series.points):
         x, spread = where[repr(value.value)], score.std or 0.0
         low, high = up(score.mean - spread), up(score.mean + spread)
-        title = f"{value.path} = {shown(value.value)}: {score.format(percent)}"
+        title = f"{value.path} = {format_value(value.value)}: {score.format(percent)}"
         markers.append(Marker(x, up(score.mean), low, high, title, index == series.elbow))
     return PlotLine(
         series.name, color, svg_points([(marker.x, marker.y) for marker in markers]), markers

@@ -23,7 +23,7 @@ from celstack.runs.checkpoint_validation import (
     tensor_mismatch,
 )
 from celstack.runs.recipe_diff import MAY_CHANGE_ON_RESUME, recipe_differences
-from celstack.text import one_line, printable, shown
+from celstack.text import describe_error, format_value, printable
 
 MODEL_KEYS = {
     "version": str,
@@ -90,7 +90,7 @@ def restore_checkpoint(
         usage.copy_(state["usage"])
         _set_random_state(state["random"], next(decomposer.parameters()).device)
     except (ValueError, RuntimeError, LookupError, TypeError) as error:
-        reason = one_line(error)[:200]
+        reason = describe_error(error)[:200]
         raise CelstackError(
             f"{folder}: checkpoint.pt does not match the recipe: {reason}"
         ) from error
@@ -116,7 +116,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         raise CelstackError(f"{path}: contains objects other than tensors") from error
     # Damaged files raise errors of many types.
     except Exception as error:
-        raise CelstackError(f"{path}: is damaged: {one_line(error)[:200]}") from error
+        raise CelstackError(f"{path}: is damaged: {describe_error(error)[:200]}") from error
     here = version("celstack")
     found = state if isinstance(state, dict) else {}
     missing = _missing_keys(found, MODEL_KEYS)
@@ -171,7 +171,7 @@ def load_weights(decomposer: Decomposer, weights: dict[str, Tensor], folder: Pat
         weights = upgrade_weights(decomposer, weights)
     # Parts of other packages convert data that may be damaged: any error is possible.
     except Exception as error:
-        reason = one_line(error)[:200]
+        reason = describe_error(error)[:200]
         raise CelstackError(
             f"{folder}: checkpoint.pt does not match the recipe: {reason}"
         ) from error
@@ -191,7 +191,7 @@ def _missing_keys(state: dict[str, Any], types: dict[str, type]) -> list[str]:
 
 
 def _shown_value(value: Any) -> str:
-    return "nothing" if value is None else shown(value)
+    return "nothing" if value is None else format_value(value)
 
 
 def _more(items: Sequence[object]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from celstack.text import shown
+from celstack.text import format_value
 
 ADAM_STATE_KEYS = {"step", "exp_avg", "exp_avg_sq"}
 """Adam's state of a parameter: the number of steps, and two tensors of its shape."""
@@ -20,7 +20,7 @@ ADAM_STATE_KEYS = {"step", "exp_avg", "exp_avg_sq"}
 def tensor_mismatch(value: Any, like: Tensor) -> str:
     """Describe how a value differs in shape or type from a tensor; empty if it does not."""
     if not isinstance(value, Tensor):
-        return f"{shown(value)}, not a tensor"
+        return f"{format_value(value)}, not a tensor"
     if value.layout != torch.strided or value.is_meta or value.is_quantized:
         return "not a dense tensor"
     if value.shape != like.shape:
@@ -59,7 +59,7 @@ def checked_optimizer_state(
     weights = [weight for group in optimizer.param_groups for weight in group["params"]]
     for number, known in moments.items():
         if type(number) is not int or not 0 <= number < len(weights):
-            raise ValueError(f"its optimizer has an unknown parameter {shown(number)}")
+            raise ValueError(f"its optimizer has an unknown parameter {format_value(number)}")
         if not isinstance(known, dict) or known.keys() != ADAM_STATE_KEYS:
             raise ValueError(f"its optimizer has an incomplete state of parameter {number}")
         for name, value in known.items():
@@ -75,4 +75,4 @@ def _name_and_params(group: Any) -> Any:
 
 def _shown_name(name: Any) -> str:
     plain = isinstance(name, str) and name.isprintable() and len(name) < 100
-    return str(name) if plain else shown(name)
+    return str(name) if plain else format_value(name)

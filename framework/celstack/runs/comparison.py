@@ -9,7 +9,7 @@ from celstack.recipe.merge import Table
 from celstack.runs.finished import FinishedRun
 from celstack.runs.recipe_diff import VARY_WITHIN_EXPERIMENT, flatten, without
 from celstack.runs.statistics import OUTLIER_RULE, MeanStd, find_outliers, mean_std
-from celstack.text import shown
+from celstack.text import format_value
 
 PUBLISHED = "published"
 SCORE_FORMAT = (
@@ -123,7 +123,7 @@ def _what_differs(table: Table, namesakes: Sequence[Table]) -> str:
     keys = sorted({key for other in flat for key in other})
     odd = [key for key in keys if len({repr(other.get(key)) for other in flat}) > 1]
     own = flatten(table)
-    texts = [f"{key} = {shown(own[key])}" if key in own else f"no {key}" for key in odd]
+    texts = [f"{key} = {format_value(own[key])}" if key in own else f"no {key}" for key in odd]
     return f" ({', '.join(texts)})" if texts else ""
 
 

@@ -13,7 +13,7 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from celstack.errors import CelstackError
-from celstack.files import to_json, write_whole
+from celstack.files import to_json, write_atomic
 from celstack.runs.finished import read_evaluation_settings
 from celstack.system import environment
 
@@ -129,7 +129,7 @@ class RunDirectory:
         # Into memory first, because torch's own writer hides the errors of a disk.
         content = io.BytesIO()
         torch.save({**state, "log": size}, content)
-        write_whole(self.folder / "checkpoint.pt", content.getbuffer())
+        write_atomic(self.folder / "checkpoint.pt", content.getbuffer())
 
     def save_page(self, page: str) -> Path:
         """Write the report page atomically, and return its path."""
@@ -165,7 +165,7 @@ class RunDirectory:
             suffix = f"-{number}" if number > 1 else ""
             path = folder / f"{settings['split']}{suffix}.json"
             if not path.exists() or read_evaluation_settings(path) == settings:
-                write_whole(path, to_json({"settings": settings, **results}))
+                write_atomic(path, to_json({"settings": settings, **results}))
                 return path
             number += 1
 
@@ -176,7 +176,7 @@ class RunDirectory:
             self._log = None
 
     def _write(self, name: str, text: str) -> None:
-        write_whole(self.folder / name, text)
+        write_atomic(self.folder / name, text)
 
     def _save_picture(self, name: str, picture: Image) -> None:
         path = self.folder / name

@@ -17,7 +17,7 @@ from torch import Tensor
 from celstack.errors import CelstackError
 from celstack.recipe.assembly import Assembly
 from celstack.runs.directory import EXAMPLES
-from celstack.text import one_line
+from celstack.text import describe_error
 
 EXAMPLES_PER_KIND = {"best": 8, "worst": 8, "random": 16}
 MAX_DATASET_EXAMPLES = 32
@@ -85,7 +85,7 @@ def read_stored(path: Path, image_shape: tuple[int, int, int]) -> Float[Tensor, 
             pixels = np.array(picture.convert("L" if image_shape[0] == 1 else "RGB"))
     # Damaged files raise errors of many types.
     except Exception as error:
-        raise CelstackError(f"{path}: cannot be read: {one_line(error)[:200]}") from error
+        raise CelstackError(f"{path}: cannot be read: {describe_error(error)[:200]}") from error
     image = torch.from_numpy(pixels).view(*pixels.shape[:2], -1).permute(2, 0, 1)
     if image.shape != image_shape:
         height, width = image_shape[1:]
@@ -123,6 +123,6 @@ def find_examples(
         images = assembly.dataset.read(split, numbers).images
     except OSError as error:
         raise CelstackError(
-            f"{assembly.dataset.name}: cannot read images: {one_line(error)}"
+            f"{assembly.dataset.name}: cannot read images: {describe_error(error)}"
         ) from error
     return Examples([Example("random", number) for number in numbers], images)

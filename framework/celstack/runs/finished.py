@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from celstack.errors import CelstackError
 from celstack.json_checks import has_shape
 from celstack.recipe.merge import Table
-from celstack.text import one_line, printable
+from celstack.text import describe_error, printable
 
 MAX_FINAL_LOSS_STEPS = 1000
 """The final loss is the mean over the last tenth of all steps, at most over these."""
@@ -110,7 +110,7 @@ def read_resolved(folder: Path) -> Table:
     try:
         recipe = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise CelstackError(f"{path}: cannot be read: {one_line(error)}") from error
+        raise CelstackError(f"{path}: cannot be read: {describe_error(error)}") from error
     if not isinstance(recipe.get("dataset"), dict) or "use" not in recipe["dataset"]:
         raise CelstackError(f"{path}: is damaged: it names no dataset")
     _check(path, recipe, RECIPE_SHAPE)
@@ -170,7 +170,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise CelstackError(f"{path}: cannot be read: {one_line(error)}") from error
+        raise CelstackError(f"{path}: cannot be read: {describe_error(error)}") from error
     if not isinstance(found, dict):
         raise CelstackError(f"{path}: is damaged: not a JSON object")
     return found

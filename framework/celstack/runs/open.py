@@ -17,7 +17,7 @@ from celstack.recipe.resolve import resolve, signature_of
 from celstack.registry.catalog import Catalog
 from celstack.runs.checkpoint import load_weights, read_checkpoint
 from celstack.runs.finished import check_run
-from celstack.system import keep_memory
+from celstack.system import tune_allocator
 
 NOISE_IMAGES = 100
 """How many images of noise initialize a model before its weights are loaded."""
@@ -47,7 +47,7 @@ def open_run(
         >>> run = celstack.open_run("runs/tetrominoes/2026-01-31-12.00.00-seed0")
         >>> scene = run.decomposer.explain(images)
     """
-    keep_memory()
+    tune_allocator()
     folder = Path(folder)
     check_run(folder)
     state = read_checkpoint(folder / "checkpoint.pt")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from celstack.errors import CelstackError
-from celstack.files import to_json, write_whole
+from celstack.files import to_json, write_atomic
 from celstack.runs.comparison import as_markdown, compare
 from celstack.runs.directory import timestamp
 from celstack.runs.finished import FinishedRun
@@ -43,9 +43,9 @@ def save_summary(runs: Sequence[FinishedRun], failures: dict[int, str]) -> Path:
     while (parent / f"{stem}{SUMMARY_SUFFIXES[0]}").exists():
         number += 1
         stem = f"{start}-{number}"
-    write_whole(parent / f"{stem}{SUMMARY_SUFFIXES[0]}", to_json(summary(runs, failures)))
+    write_atomic(parent / f"{stem}{SUMMARY_SUFFIXES[0]}", to_json(summary(runs, failures)))
     table = parent / f"{stem}{SUMMARY_SUFFIXES[1]}"
-    write_whole(table, as_markdown(compare(runs, each=True)))
+    write_atomic(table, as_markdown(compare(runs, each=True)))
     return table
 
 

@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from celstack.errors import CelstackError
-from celstack.files import write_whole
+from celstack.files import write_atomic
 from celstack.recipe.assembly import Assembly, Evaluation, Stage
 from celstack.recipe.load import read_recipe
 from celstack.recipe.resolve import resolve
@@ -352,14 +352,14 @@ def _files(directory):
 
 def test_a_file_whose_writing_is_interrupted_is_the_one_before(tmp_path, monkeypatch):
     path = tmp_path / "checkpoint.pt"
-    write_whole(path, "before")
+    write_atomic(path, "before")
 
     def interrupt(_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(os, "fsync", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        write_whole(path, "after")
+        write_atomic(path, "after")
 
     assert path.read_text() == "before"
     assert list(tmp_path.iterdir()) == [path]

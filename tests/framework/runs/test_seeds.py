@@ -183,7 +183,7 @@ def test_a_summary_that_cannot_be_written_is_no_reason_to_hide_it(seeds, monkeyp
     def refuse(*rest):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("celstack.runs.seeds.write_whole", refuse)
+    monkeypatch.setattr("celstack.runs.seeds.write_atomic", refuse)
 
     ran = seeds("--seeds", "1")
 

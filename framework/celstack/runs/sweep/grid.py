@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from celstack.errors import CelstackError, Problem
 from celstack.recipe.overrides import Override, parse
-from celstack.text import shown
+from celstack.text import format_value
 
 OPTION = "--grid"
 MAX_RUNS = 1000
@@ -55,7 +55,7 @@ def combine(axes: Sequence[Axis]) -> list[Cell]:
 
 def format_cell(cell: Iterable[Override]) -> str:
     """Format a combination: ``sprites.count = 4, seed = 0``."""
-    return ", ".join(f"{one.path} = {shown(one.value)}" for one in cell)
+    return ", ".join(f"{one.path} = {format_value(one.value)}" for one in cell)
 
 
 def split_values(text: str) -> list[str]:
@@ -91,5 +91,5 @@ def _read_axis(text: str) -> Axis:
     texts = [repr(one.value) for one in parsed]
     for number, value in enumerate(texts):
         if value in texts[:number]:
-            raise CelstackError(f"{place}: {shown(parsed[number].value)} is given twice")
+            raise CelstackError(f"{place}: {format_value(parsed[number].value)} is given twice")
     return Axis(parsed[0].path, parsed)

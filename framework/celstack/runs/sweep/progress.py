@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
 from celstack.runs.finished import final_loss
-from celstack.text import spell_time
+from celstack.text import format_duration
 
 LOG_TAIL_BYTES = 4096
 """The end of a log in which its last step is searched."""
@@ -66,7 +66,7 @@ class SweepProgress:
         _, bar, start = self.active.pop(number)
         self.progress.remove_task(bar)
         self.progress.advance(self.total)
-        took = spell_time(time.monotonic() - start)
+        took = format_duration(time.monotonic() - start)
         loss = final_loss(folder / "log.jsonl")
         finished = f"finished after {took}" + ("" if loss is None else f", loss {loss:.3g}")
         self._line(number, f"failed: {reason}" if reason else finished)

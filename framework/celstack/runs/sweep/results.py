@@ -13,7 +13,7 @@ from celstack.runs.finished import FinishedRun, read_finished
 from celstack.runs.statistics import ELBOW_RULE, MeanStd, find_elbow, mean_std
 from celstack.runs.sweep.grid import Axis, Cell, format_cell
 from celstack.runs.sweep.plan import Plan
-from celstack.text import shown
+from celstack.text import format_value
 
 SEED = "seed"
 LOSS = "reconstruction loss"
@@ -74,7 +74,7 @@ class SweepResults(NamedTuple):
         for axis in [axis for axis in self.swept if axis.path == SPRITES]:
             for name, points, elbow in self.series(axis, LOSS):
                 if elbow is not None:
-                    value = shown(points[elbow].value.value)
+                    value = format_value(points[elbow].value.value)
                     others = f" ({name})" if name else ""
                     found.append(f"elbow of the loss{others}: {SPRITES} = {value}")
         return found

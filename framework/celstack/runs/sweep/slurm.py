@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from celstack.errors import CelstackError
 from celstack.recipe.overrides import parse_value
 from celstack.runs.sweep.failures import failure_reason
-from celstack.text import one_line
+from celstack.text import describe_error
 
 if TYPE_CHECKING:
     from submitit import AutoExecutor, Job
@@ -59,7 +59,7 @@ def make_executor(
         executor.update_parameters(**{"name": "celstack", **settings})
     # submitit raises errors of many types for invalid parameters.
     except Exception as error:
-        raise CelstackError(f"--launcher {launcher}: {one_line(error)}") from error
+        raise CelstackError(f"--launcher {launcher}: {describe_error(error)}") from error
     return executor
 
 
@@ -117,7 +117,7 @@ def _submit(executor: AutoExecutor, folders: Sequence[Path], device: str) -> lis
             ]
     except Exception as error:
         raise CelstackError(
-            f"--launcher {executor.cluster}: nothing was submitted: {one_line(error)}"
+            f"--launcher {executor.cluster}: nothing was submitted: {describe_error(error)}"
         ) from error
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from PIL import Image
 
-from celstack.export.scene_json import from_json
+from celstack.export.scene_json import scene_from_json
 from celstack.scene import EMPTY
 from celstack_kit.transforms.affine import Affine
 from celstack_kit.transforms.color import Color
@@ -268,7 +268,7 @@ def test_what_is_saved_is_what_python_reads_and_renders(made, scenes, edited, dr
         editor.do("png")
     pictured.value.save_as(tmp_path / "scene.png")
 
-    scene = from_json((tmp_path / "scene.json").read_text(), made, "scene.json")
+    scene = scene_from_json((tmp_path / "scene.json").read_text(), made, "scene.json")
 
     with torch.no_grad():
         wanted = (made.render(scene).image[0].clamp(0, 1) * 255).round().permute(1, 2, 0)
