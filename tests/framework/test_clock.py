@@ -12,7 +12,7 @@ import torch
 import celstack
 import celstack.runs.directory
 import celstack_kit
-from celstack.report.training_log import read_history
+from celstack.report.training_log import read_training_log
 from celstack.runs.directory import RunDirectory
 from celstack.testing.model import PlainSelector, plain_decomposer
 from celstack.training.run_state import RunState
@@ -54,7 +54,7 @@ def test_a_clock_that_is_set_does_not_change_how_long_a_run_took(jump, tmp_path,
     log = directory.folder / "log.jsonl"
     first, second = (json.loads(line)["time"] for line in log.read_text().splitlines())
     assert second - first == pytest.approx(2.0, abs=0.01)
-    assert read_history(log).seconds == pytest.approx(2.0, abs=0.01)
+    assert read_training_log(log).seconds == pytest.approx(2.0, abs=0.01)
 
 
 class Clock(datetime):

@@ -8,9 +8,9 @@ from fuzzed_checkpoints import tiny_run
 from mutations import Values, mutated_bytes, mutated_nest, mutated_text
 from trial import Kind
 
-from celstack.report.run_info import read_facts
-from celstack.report.scores import draw_matrix, read_census, spell_scores
-from celstack.report.training_log import read_history
+from celstack.report.run_info import read_run_info
+from celstack.report.scores import class_matrix, format_image_scores, read_sprite_stats
+from celstack.report.training_log import read_training_log
 from celstack.runs.comparison import as_markdown, compare
 from celstack.runs.finished import read_finished
 
@@ -37,11 +37,11 @@ class RunFiles(Kind):
             (self.run / name).write_bytes(self.mutated(random, name))
         finished = read_finished(self.run)
         as_markdown(compare([finished, finished], each=True))
-        read_facts(self.run, read_history(self.run / "log.jsonl"))
-        spell_scores(self.run, ["ari"])
-        census = read_census(self.run)
-        if census is not None:
-            draw_matrix(census)
+        read_run_info(self.run, read_training_log(self.run / "log.jsonl"))
+        format_image_scores(self.run, ["ari"])
+        stats = read_sprite_stats(self.run)
+        if stats is not None:
+            class_matrix(stats)
 
     def mutated(self, random, name):
         data, choice = self.files[name], random.random()

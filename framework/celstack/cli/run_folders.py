@@ -13,10 +13,12 @@ def distinct_folders(runs: Iterable[str]) -> list[Path]:
     ``runs/smoke/*`` matches them, too; they are left out.
     """
     from celstack.errors import CelstackError
-    from celstack.runs.seeds import ENDINGS
+    from celstack.runs.seeds import SUMMARY_SUFFIXES
 
     folders = {Path(run).resolve(): Path(run) for run in runs}
-    found = [folder for folder in folders.values() if not folder.name.endswith(ENDINGS)]
+    found = [
+        folder for folder in folders.values() if not folder.name.endswith(SUMMARY_SUFFIXES)
+    ]
     if not found:
         raise CelstackError("none of the paths is a run folder")
     return found

@@ -1,4 +1,4 @@
-"""What scores are about: which images, in what unit, and how each image did."""
+"""Metadata of scores: the images they were measured on, units, and scores per image."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ if TYPE_CHECKING:
     from celstack.recipe.assembly import Assembly
 
 
-def judged_on(assembly: Assembly, scores: Mapping[str, float]) -> dict[str, Any]:
-    """Say what scores were measured on, and in what unit tables show them.
+def score_metadata(assembly: Assembly, scores: Mapping[str, float]) -> dict[str, Any]:
+    """Return what scores were measured on, and which of them tables show in percent.
 
-    ``files`` are the published files of the dataset; without them, ``root`` is the data itself.
+    ``files`` are the published files of the dataset, empty if its data is whatever lies in
+    its ``root``.
     """
     split, images = assembly.evaluation.split, assembly.evaluation.images
     return {
@@ -25,13 +26,13 @@ def judged_on(assembly: Assembly, scores: Mapping[str, float]) -> dict[str, Any]
 
 
 def percentages(metrics: Iterable[Metric], scores: Mapping[str, float]) -> list[str]:
-    """Name the scores that tables show in percent."""
+    """Return the names of the scores that tables show in percent."""
     return [metric.name for metric in metrics if metric.percent and metric.name in scores]
 
 
 def image_scores(
     metrics: Iterable[Metric], scores: Mapping[str, float]
 ) -> dict[str, list[float]]:
-    """Return the scores of each image, of the metrics that were at work and keep them."""
+    """Return the scores of each image, for the metrics in ``scores`` that keep them."""
     kept = [metric for metric in metrics if metric.name in scores]
     return {metric.name: list(metric.scores) for metric in kept if metric.scores is not None}

@@ -1,4 +1,4 @@
-"""Census: how often each sprite was used, and for what, over the images of an evaluation."""
+"""Sprite statistics: how often each sprite is used, and for what, over an evaluation."""
 
 from __future__ import annotations
 
@@ -7,77 +7,86 @@ from typing import Any
 
 import torch
 
-from celstack.evaluation.confusion import Confusion, assign, clusters
+from celstack.evaluation.confusion import Confusion, best_assignment
 from celstack.evaluation.usage import Usage
 from celstack.interfaces.dataset import Batch
 from celstack.scene import Rendering, Scene
 
 BACKGROUND = "background"
-LEAST = 1e-4
-"""Where backgrounds alone are as good as this, nothing is owed to anybody."""
-MEMBERS = 3
-"""How many images are remembered of each sprite."""
+MIN_BACKGROUND_ERROR = 1e-4
+"""Lower bound on the background's error when a sprite's share is computed."""
+MAX_EXEMPLARS = 3
+"""How many images are kept for each sprite."""
 
 
-class Census:
-    """Counts, over all batches, which sprites fill layers and which true classes they cover.
+class SpriteStats:
+    """Statistics over all batches: usage, classes covered, and error removed by each sprite.
 
     Classes are counted pixel by pixel where every pixel's class is known, else image by image;
-    nothing is known of them where the dataset has no ground truth. What a sprite is worth is
-    by how much it lowers the squared error of the backgrounds alone, where it is visible; its
-    members are the images of whose error it takes away the largest share.
+    not at all where the dataset has no ground truth.
+
+    Attributes:
+        error_reduction: By how much each sprite lowers the squared error of the backgrounds
+            alone, where it is visible, summed over images.
+        exemplars: For each sprite, the images whose error it reduces by the largest share,
+            as pairs of share and image number, the largest share first.
     """
 
     def __init__(self, sprites: int) -> None:
         self.usage = Usage(sprites)
-        self.worth = torch.zeros(sprites, dtype=torch.float64)
-        self.members: list[list[tuple[float, int]]] = [[] for _ in range(sprites)]
+        self.error_reduction = torch.zeros(sprites, dtype=torch.float64)
+        self.exemplars: list[list[tuple[float, int]]] = [[] for _ in range(sprites)]
         self.images = 0
         self.unit = ""
         self.confusion = Confusion()
 
     def add(self, scene: Scene, rendering: Rendering, batch: Batch) -> None:
         """Count a batch."""
-        self._appraise(scene, rendering, batch)
+        self._add_error_reduction(scene, rendering, batch)
         self.images += len(batch)
         self.usage.add(scene.sprite.cpu())
         if batch.classes is not None:
             self.unit = "pixels"
-            self.confusion.add(batch.classes, rendering.classes(scene))
+            self.confusion.add_pixels(scene, rendering, batch)
         elif batch.label is not None:
             self.unit = "images"
-            self.confusion.add(batch.label, clusters(scene, rendering))
+            self.confusion.add_images(scene, rendering, batch)
 
     def best(self, count: int) -> list[int]:
-        """List the sprites that are worth most, the best first; those never used are not."""
-        order: list[int] = self.worth.argsort(descending=True, stable=True).tolist()
-        return [sprite for sprite in order if self.members[sprite]][:count]
+        """List the used sprites with the largest error reduction, the largest first."""
+        order: list[int] = self.error_reduction.argsort(descending=True, stable=True).tolist()
+        return [sprite for sprite in order if self.exemplars[sprite]][:count]
 
-    def _appraise(self, scene: Scene, rendering: Rendering, batch: Batch) -> None:
+    def _add_error_reduction(self, scene: Scene, rendering: Rendering, batch: Batch) -> None:
         without = (batch.images - rendering.backdrop).square().mean(1)
         saved = without - (batch.images - rendering.image).square().mean(1)
-        share = (rendering.visible * saved[:, None]).flatten(2).mean(2).cpu().double()
-        whole = without.flatten(1).mean(1).cpu().double().clamp_min(LEAST)
+        per_layer = (rendering.visible * saved[:, None]).flatten(2).mean(2).cpu().double()
+        total = without.flatten(1).mean(1).cpu().double().clamp_min(MIN_BACKGROUND_ERROR)
         kinds = scene.sprite.cpu()
-        for sprite, members in enumerate(self.members):
-            worth = (share * (kinds == sprite)).sum(1)
-            self.worth[sprite] += worth.sum()
+        for sprite, exemplars in enumerate(self.exemplars):
+            reduction = (per_layer * (kinds == sprite)).sum(1)
+            self.error_reduction[sprite] += reduction.sum()
             found = (kinds == sprite).any(1).nonzero()[:, 0].tolist()
-            part = worth / whole
-            members += [(float(part[image]), self.images + image) for image in found]
-            members.sort(key=lambda one: (-one[0], one[1]))
-            del members[MEMBERS:]
+            share = reduction / total
+            exemplars += [(float(share[image]), self.images + image) for image in found]
+            exemplars.sort(key=lambda one: (-one[0], one[1]))
+            del exemplars[MAX_EXEMPLARS:]
 
-    def tell(self, class_names: Sequence[str]) -> dict[str, Any]:
-        """Return what was counted, as a run directory keeps it.
+    def to_dict(self, class_names: Sequence[str]) -> dict[str, Any]:
+        """Return the counts as a run folder stores them.
 
-        ``usage`` is how many layers each sprite fills. ``counts`` has a row for each of the
-        ``classes`` that occur, and a column for nothing and for each sprite. ``names`` are the
-        classes that sprites stand for, each for one at most (Hungarian matching), else None.
+        Args:
+            class_names: The dataset's names of its classes.
+
+        Returns:
+            ``usage`` is how many layers each sprite fills. ``counts`` has a row for each of the
+            ``classes`` that occur, and a column for no sprite and for each sprite. ``names``
+            are the classes matched with sprites, at most one each (Hungarian matching), None
+            for a sprite without a match.
         """
-        told = {"images": self.images, "usage": self.usage.counts.tolist()}
+        stats = {"images": self.images, "usage": self.usage.counts.tolist()}
         if not self.unit:
-            return told
+            return stats
         sprites = len(self.usage.counts)
         table = torch.zeros(len(self.confusion.table), sprites + 1, dtype=torch.float64)
         table[:, : self.confusion.table.shape[1]] = self.confusion.table
@@ -85,11 +94,12 @@ class Census:
         known += [f"class {number}" for number in range(len(known), len(table))]
         occur = [row for row in range(len(table)) if table[row].sum() > 0]
         names: list[str | None] = [None] * sprites
-        for row, column in zip(*(x.tolist() for x in assign(table[occur])), strict=True):
+        pairs = (indices.tolist() for indices in best_assignment(table[occur]))
+        for row, column in zip(*pairs, strict=True):
             if column > 0 and table[occur[row], column] > 0:
                 names[column - 1] = known[occur[row]]
         return {
-            **told,
+            **stats,
             "unit": self.unit,
             "classes": [known[row] for row in occur],
             "counts": table[occur].long().tolist(),

@@ -19,20 +19,20 @@ class Usage:
         self.counts += (sprite.flatten()[:, None] == kinds).sum(0)
 
     def unused(self, below: float, relative_to_most: bool) -> list[int]:
-        """List the sprites used less than ``below`` / K of the time.
+        """List the sprites whose count is less than ``below`` / K of a reference count.
 
-        The time is that of all filled layers; or, where layers may be empty, that of the
-        sprite used most.
+        The reference is the count of all filled layers or, with ``relative_to_most`` (for
+        models whose layers may be empty), that of the sprite used most.
         """
         counts = self.counts.tolist()
-        whole = max(counts) if relative_to_most else sum(counts)
-        # Where nothing was used, nothing can be said of anybody.
-        return [k for k, used in enumerate(counts) if used < whole * below / len(counts)]
+        reference = max(counts) if relative_to_most else sum(counts)
+        # If no sprite was used, the reference is 0 and the list is empty.
+        return [k for k, used in enumerate(counts) if used < reference * below / len(counts)]
 
     def most_used(self) -> int:
         """Return the sprite used most."""
         return int(self.counts.argmax())
 
     def reset(self) -> None:
-        """Begin to count anew."""
+        """Set all counts to zero."""
         self.counts.zero_()

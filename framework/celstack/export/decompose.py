@@ -14,7 +14,7 @@ from torch import Tensor
 
 from celstack.data.images import ImageFile, read_center_cropped
 from celstack.errors import CelstackError
-from celstack.evaluation.visualize import on_checkerboard, paint, tile, to_picture
+from celstack.evaluation.visualize import color_labels, on_checkerboard, tile, to_pil_image
 from celstack.export.openraster import to_rgba, write_openraster
 from celstack.export.scene_json import write_scene
 from celstack.files import commit, staging_dir
@@ -107,15 +107,15 @@ def draw_parts(
 ) -> dict[str, Image.Image]:
     """Draw an image, its reconstruction, label maps and layers; return them by file name."""
     pictures = {
-        "input.png": to_picture(image),
-        "reconstruction.png": to_picture(rendering.image[0]),
+        "input.png": to_pil_image(image),
+        "reconstruction.png": to_pil_image(rendering.image[0]),
         "instances.png": _draw_ids(rendering.instances()[0]),
         "classes.png": _draw_ids(rendering.classes(scene)[0]),
     }
     for number, layer in enumerate(rendering.layers[0]):
         pictures[f"layer-{number}.png"] = to_rgba(layer)
     if scene.background is not None:
-        pictures["background.png"] = to_picture(rendering.backdrop[0])
+        pictures["background.png"] = to_pil_image(rendering.backdrop[0])
     return pictures
 
 
@@ -185,7 +185,7 @@ def _overview_column(
 ) -> Float[Tensor, "rows 3 H W"]:
     """Stack an image, its reconstruction, its instances and its layers."""
     pair = torch.stack([image, rendering.image[0]])
-    rows = [pair, paint(rendering.instances()), on_checkerboard(rendering.layers[0])]
+    rows = [pair, color_labels(rendering.instances()), on_checkerboard(rendering.layers[0])]
     return torch.cat([row.expand(-1, 3, -1, -1) for row in rows]).clamp(0, 1)
 
 

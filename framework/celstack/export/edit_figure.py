@@ -10,7 +10,7 @@ from jaxtyping import Float
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
-from celstack.evaluation.visualize import to_picture
+from celstack.evaluation.visualize import to_pil_image
 from celstack.export.scene_editing import (
     move_objects,
     object_centers,
@@ -109,7 +109,7 @@ def draw_figure(
         top = GAP_PIXELS + number * height
         pen.text((GAP_PIXELS, top + height // 2 - GAP_PIXELS), title, "black", font)
         for column, one in enumerate(images):
-            picture = to_picture(one.cpu())
+            picture = to_pil_image(one.cpu())
             size = (picture.width * scale, picture.height * scale)
             picture = picture.resize(size, Image.Resampling.NEAREST)
             sheet.paste(picture, (LABEL_WIDTH_PIXELS + column * width, top))

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from PIL import Image
 from torch import Tensor
 
-from celstack.evaluation.visualize import to_picture
+from celstack.evaluation.visualize import to_pil_image
 from celstack.scene import EMPTY, Rendering, Scene
 
 LEVEL = 1 / 255
@@ -51,7 +51,7 @@ def write_openraster(path: Path, scene: Scene, rendering: Rendering) -> None:
 
 def to_rgba(image: Float[Tensor, "D h w"]) -> Image.Image:
     """Convert an image of any number of channels to RGBA."""
-    return to_picture(image.cpu()).convert("RGBA")
+    return to_pil_image(image.cpu()).convert("RGBA")
 
 
 def make_cels(scene: Scene, rendering: Rendering) -> list[Cel]:

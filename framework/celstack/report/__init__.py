@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 from celstack.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
-    from celstack.report.run_page import State, make_page
+    from celstack.report.run_page import RunStatus, make_page
 
 # Imported when first used, to keep imports of the package cheap.
 _HOME = {
-    "State": "run_page",
+    "RunStatus": "run_page",
     "make_page": "run_page",
 }
 
 __all__ = [
-    "State",
+    "RunStatus",
     "make_page",
 ]
 

@@ -1,4 +1,4 @@
-"""The scene editor of a report: what a page needs to render and edit scenes by itself."""
+"""The scene editor of a report: the data and code to render and edit scenes in a page."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import attrs
 from jaxtyping import Float
 from torch import Tensor
 
-from celstack.evaluation.visualize import to_picture
+from celstack.evaluation.visualize import to_pil_image
 from celstack.export.scene_json import param_names, scene_to_json
 from celstack.model.decomposer import Decomposer
 from celstack.model.transform_chain import TransformChain
 from celstack.report.embed import data_uri
-from celstack.report.packed_images import pack
+from celstack.report.packed_images import pack_images
 from celstack.scene import Scene
 
 SCRIPTS = (
@@ -29,12 +29,12 @@ SCRIPTS = (
     "actions.js",
     "editor.js",
 )
-"""In the order in which a page has to run them."""
+"""In the order in which a page has to load them."""
 
 
 @attrs.frozen
 class EditorAssets:
-    """What a page with an editor has to hold, once: a style sheet and a script."""
+    """The style sheet and the script of the editor, which a page includes once."""
 
     css: str
     js: str
@@ -54,11 +54,19 @@ def editor_data(
     names: list[str],
     sprite_names: list[str],
 ) -> dict[str, Any] | None:
-    """Collect what ``editor.html`` shows; None where there is no scene to edit.
+    """Return the values for ``editor.html``; None if there is no scene to edit.
 
-    ``names`` are those of the examples. ``data`` is what JSON can hold, ``code`` the sources
-    of the transforms, each once, and ``missing`` the names of transforms that have none: with
-    these, nothing can be edited.
+    Args:
+        decomposer: The model.
+        scene: The scenes of the examples.
+        originals: The images of the examples.
+        names: The names of the examples.
+        sprite_names: The names of the sprites.
+
+    Returns:
+        ``data`` is JSON-compatible, ``code`` are the distinct browser sources of the
+        transforms, and ``missing`` the names of transforms without browser code: if there
+        are any, the scenes cannot be edited.
     """
     if len(scene) == 0:
         return None
@@ -78,36 +86,36 @@ def editor_data(
         "height": height,
         "width": width,
         "channels": decomposer.channels,
-        "sprites": pack(decomposer.sprites.images()),
+        "sprites": pack_images(decomposer.sprites.images()),
         "names": sprite_names,
-        "backgrounds": pack(backgrounds.images()) if backgrounds is not None else None,
-        "chains": {kind: _outline(chain, code) for kind, chain in chains.items()},
+        "backgrounds": pack_images(backgrounds.images()) if backgrounds is not None else None,
+        "chains": {kind: _describe_chain(chain, code) for kind, chain in chains.items()},
         "examples": [
             {
                 "name": name,
-                "original": data_uri(to_picture(original.cpu())),
+                "original": data_uri(to_pil_image(original.cpu())),
                 "scene": json.loads(scene_to_json(scene[number : number + 1], decomposer)),
             }
             for number, (name, original) in enumerate(zip(names, originals, strict=True))
         ],
     }
-    return {"data": data, "code": [_for_a_page(source) for source in code], "missing": []}
+    return {"data": data, "code": [_escape_script(source) for source in code], "missing": []}
 
 
-def _outline(chain: TransformChain, code: list[str]) -> list[dict[str, Any]]:
-    """Say what a chain is made of; add sources that are new to the code."""
+def _describe_chain(chain: TransformChain, code: list[str]) -> list[dict[str, Any]]:
+    """Describe the transforms of a chain; append their sources to ``code`` if new."""
     found = []
     for key, transform, active in zip(param_names(chain), chain, chain.active, strict=True):
         browser = transform.browser()
-        assert browser is not None  # editor_data has asked
+        assert browser is not None  # editor_data has checked it
         if browser.source not in code:
             code.append(browser.source)
-        about = {"name": transform.name, "key": key, "count": transform.num_params}
-        about |= {"active": active, "code": code.index(browser.source)}
-        found.append({**about, "options": dict(browser.options)})
+        described = {"name": transform.name, "key": key, "count": transform.num_params}
+        described |= {"active": active, "code": code.index(browser.source)}
+        found.append({**described, "options": dict(browser.options)})
     return found
 
 
-def _for_a_page(source: str) -> str:
-    """Keep what a script says from ending the element that it stands in."""
+def _escape_script(source: str) -> str:
+    """Escape what would end the script element."""
     return source.replace("</script", "<\\/script").replace("<!--", "<\\!--")

@@ -1,4 +1,4 @@
-"""Pictures inside a page: small, and of no other file."""
+"""Pictures embedded in a page as data URIs."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ from pathlib import Path
 
 from PIL import Image
 
-ENOUGH = 5_000
-"""As many bytes are enough for a picture of ordinary size; larger ones may take more."""
-ENOUGH_PER_PIXEL = 0.3
+MIN_PICTURE_LIMIT_BYTES = 5_000
+"""The size limit of small pictures; that of larger ones grows with their pixels."""
+LIMIT_BYTES_PER_PIXEL = 0.3
 QUALITIES = (88, 70, 50, 30, 10)
-"""What a picture that takes too much, such as a photograph, is encoded with; the first that
-is enough."""
+"""The qualities to try for a picture that is too large when lossless, such as a photo."""
 
 
 def data_uri(picture: Image.Image) -> str:
-    """Spell a picture as an address: exact where that is small, else as good as it can be."""
+    """Encode a picture as a data URI: lossless if small enough, else at reduced quality."""
     if picture.mode not in ("RGB", "RGBA"):
         picture = picture.convert("RGBA" if "A" in picture.mode else "RGB")
-    limit = max(ENOUGH, ENOUGH_PER_PIXEL * picture.width * picture.height)
+    limit = max(MIN_PICTURE_LIMIT_BYTES, LIMIT_BYTES_PER_PIXEL * picture.width * picture.height)
     data = _encode(picture, lossless=True, method=2)
     for quality in QUALITIES:
         if len(data) <= limit:
@@ -30,17 +29,17 @@ def data_uri(picture: Image.Image) -> str:
 
 
 def embed(path: Path) -> str:
-    """Spell the picture of a PNG file as an address; one missing or damaged is left out."""
+    """Encode a PNG file as a data URI; empty if it is missing or damaged."""
     try:
         with Image.open(path, formats=["PNG"]) as picture:
             return data_uri(picture)
-    # Files that are damaged fail in many ways; a page does without them.
+    # Damaged files raise errors of many types; a page is shown without them.
     except Exception:
         return ""
 
 
 def thumbnail(picture: Image.Image, side: int) -> Image.Image:
-    """Make a picture no larger than a square of this side."""
+    """Return a copy that fits into a square of this side."""
     small = picture.copy()
     small.thumbnail((side, side))
     return small

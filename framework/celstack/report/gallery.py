@@ -1,4 +1,4 @@
-"""The gallery: sprites, backgrounds and examples as pictures of a page."""
+"""The gallery of a report: pictures of sprites, backgrounds and examples."""
 
 from __future__ import annotations
 
@@ -10,39 +10,38 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from celstack.evaluation.visualize import paint, to_picture
+from celstack.evaluation.visualize import color_labels, to_pil_image
 from celstack.interfaces.prototype import Prototype
 from celstack.model.decomposer import Decomposer
 from celstack.model.eval_mode import eval_mode
 from celstack.report.embed import data_uri, thumbnail
-from celstack.report.line_charts import colour_of
+from celstack.report.line_charts import label_color
 from celstack.runs.examples import Example
 from celstack.scene import EMPTY, Rendering, Scene
 from celstack.tensor_fields import map_tensors
 
-Made = TypeVar("Made", Scene, Rendering)
+Tensors = TypeVar("Tensors", Scene, Rendering)
 KINDS = {
-    "best": "Explained best",
-    "worst": "Explained worst",
-    "random": "Chosen at random",
+    "best": "Best scores",
+    "worst": "Worst scores",
+    "random": "Random selection",
 }
 
-THUMBNAIL = 32
-"""The side of the smallest pictures."""
+THUMBNAIL_PIXELS = 32
 
 
 class SpriteCard(NamedTuple):
-    """One sprite in pictures, and the colour that stands for it in maps."""
+    """Pictures of a sprite, and its color in label maps."""
 
     number: int
     picture: str
     mask: str
     thumbnail: str
-    colour: str
+    color: str
 
 
 class Picture(NamedTuple):
-    """A picture with its caption; what is transparent is shown on a checkerboard."""
+    """A picture with its caption, optionally shown on a checkerboard."""
 
     caption: str
     source: str
@@ -50,37 +49,37 @@ class Picture(NamedTuple):
 
 
 class ExampleCard(NamedTuple):
-    """One image and what it was taken apart into."""
+    """Pictures of an image and its decomposition."""
 
     number: int
     scores: str
     pictures: list[Picture]
 
 
-class Group(NamedTuple):
+class ExampleGroup(NamedTuple):
     """Examples of one kind."""
 
     title: str
     cards: list[ExampleCard]
 
     @property
-    def most(self) -> int:
-        """The greatest number of pictures that an example has."""
+    def max_pictures(self) -> int:
+        """The largest number of pictures of an example."""
         return max(len(card.pictures) for card in self.cards)
 
 
 class Explained(NamedTuple):
-    """Scenes of examples, and what they look like, on the CPU."""
+    """Scenes of examples and their renderings, on the CPU."""
 
     scene: Scene
     rendering: Rendering
 
 
 @contextmanager
-def looking(decomposer: Decomposer) -> Iterator[None]:
-    """Use a model that may be learning, so that it does not notice."""
+def inference(decomposer: Decomposer) -> Iterator[None]:
+    """Use a model in evaluation mode; its mode and the random state are restored."""
     device = next(decomposer.parameters()).device
-    # Of many accelerators only this one is in use, and torch warns of asking all.
+    # Only the device in use, because torch warns when there are many.
     devices = [device] if device.type == "cuda" else []
     with eval_mode(decomposer), torch.no_grad(), torch.random.fork_rng(devices):
         yield
@@ -89,42 +88,42 @@ def looking(decomposer: Decomposer) -> Iterator[None]:
 def explain(
     decomposer: Decomposer, images: Float[Tensor, "B C H W"], batch_size: int
 ) -> Explained:
-    """Explain examples, as many at a time as in an evaluation."""
+    """Explain and render images in batches."""
     device = next(decomposer.parameters()).device
-    with looking(decomposer):
+    with inference(decomposer):
         scenes = [decomposer.explain(some.to(device)) for some in images.split(batch_size)]
         renderings = [decomposer.render(scene) for scene in scenes]
-    return Explained(_joined(scenes), _joined(renderings))
+    return Explained(_concatenate(scenes), _concatenate(renderings))
 
 
 def show_sprites(decomposer: Decomposer) -> list[SpriteCard]:
-    """Draw every sprite, its mask, and a small picture of it for tables."""
+    """Draw every sprite, its mask, and its thumbnail for tables."""
     return [
         SpriteCard(
             number,
-            data_uri(to_picture(image)),
-            data_uri(to_picture(image[-1:])),
-            data_uri(thumbnail(to_picture(image), THUMBNAIL)),
-            colour_of(number + 1),
+            data_uri(to_pil_image(image)),
+            data_uri(to_pil_image(image[-1:])),
+            data_uri(thumbnail(to_pil_image(image), THUMBNAIL_PIXELS)),
+            label_color(number + 1),
         )
         for number, image in enumerate(_images(decomposer.sprites))
     ]
 
 
 def show_backgrounds(decomposer: Decomposer, explained: Explained | None) -> list[Picture]:
-    """Draw every background: as it was learned, and as examples show it on average."""
+    """Draw every background: as learned, and as its mean over the examples."""
     if decomposer.backgrounds is None:
         return []
     pictures = []
     for number, image in enumerate(_images(decomposer.backgrounds)):
         pictures.append(
-            Picture(f"background {number}, as learned", data_uri(to_picture(image[:-1])))
+            Picture(f"background {number}, as learned", data_uri(to_pil_image(image[:-1])))
         )
         if explained is not None and explained.scene.background is not None:
             seen = explained.rendering.backdrop[explained.scene.background == number]
             if len(seen):
-                source = data_uri(to_picture(seen.mean(0)))
-                pictures.append(Picture(f"background {number}, as seen on average", source))
+                source = data_uri(to_pil_image(seen.mean(0)))
+                pictures.append(Picture(f"background {number}, mean of examples", source))
     return pictures
 
 
@@ -134,46 +133,46 @@ def show_examples(
     explained: Explained,
     names: Sequence[str],
     scores: Mapping[int, str],
-) -> list[Group]:
-    """Draw examples by their kinds, as in the paper's figures; no kind is empty."""
+) -> list[ExampleGroup]:
+    """Draw examples grouped by kind; kinds without examples are omitted."""
     groups = []
     for kind, title in KINDS.items():
         cards = [
             ExampleCard(
                 example.number,
                 scores.get(example.number, ""),
-                _take_apart(place, images[place], explained, names),
+                _draw_decomposition(index, images[index], explained, names),
             )
-            for place, example in enumerate(examples)
+            for index, example in enumerate(examples)
             if example.kind == kind
         ]
         if cards:
-            groups.append(Group(title, cards))
+            groups.append(ExampleGroup(title, cards))
     return groups
 
 
-def in_order(scene: Scene) -> bool:
-    """Tell whether later layers hide earlier ones in all images."""
+def is_ordered(scene: Scene) -> bool:
+    """Return whether later layers occlude earlier ones in all images."""
     layers = scene.occlusion.shape[1]
     return bool((scene.occlusion == torch.ones(layers, layers).tril(-1)).all())
 
 
-def _take_apart(
-    place: int, image: Float[Tensor, "C H W"], explained: Explained, names: Sequence[str]
+def _draw_decomposition(
+    index: int, image: Float[Tensor, "C H W"], explained: Explained, names: Sequence[str]
 ) -> list[Picture]:
-    scene = explained.scene[place : place + 1]
-    rendering = explained.rendering[place : place + 1]
+    scene = explained.scene[index : index + 1]
+    rendering = explained.rendering[index : index + 1]
     pictures = [
-        Picture("image", data_uri(to_picture(image))),
-        Picture("reconstruction", data_uri(to_picture(rendering.image[0]))),
-        Picture("kinds", data_uri(to_picture(paint(rendering.classes(scene))[0]))),
-        Picture("objects", data_uri(to_picture(paint(rendering.instances())[0]))),
+        Picture("image", data_uri(to_pil_image(image))),
+        Picture("reconstruction", data_uri(to_pil_image(rendering.image[0]))),
+        Picture("sprites", data_uri(to_pil_image(color_labels(rendering.classes(scene))[0]))),
+        Picture("objects", data_uri(to_pil_image(color_labels(rendering.instances())[0]))),
     ]
     if scene.background is not None:
-        pictures.append(Picture("background", data_uri(to_picture(rendering.backdrop[0]))))
+        pictures.append(Picture("background", data_uri(to_pil_image(rendering.backdrop[0]))))
     for layer, sprite in enumerate(scene.sprite[0].tolist()):
         if sprite != EMPTY:
-            source = data_uri(to_picture(rendering.layers[0, layer]))
+            source = data_uri(to_pil_image(rendering.layers[0, layer]))
             pictures.append(Picture(f"layer {layer + 1}: {names[sprite]}", source, True))
     return pictures
 
@@ -183,6 +182,6 @@ def _images(prototype: Prototype) -> Float[Tensor, "K D h w"]:
         return prototype.images().detach().cpu()
 
 
-def _joined(several: Sequence[Made]) -> Made:
+def _concatenate(several: Sequence[Tensors]) -> Tensors:
     """Concatenate batches, on the CPU."""
     return map_tensors(lambda *values: torch.cat(values).cpu(), *several)

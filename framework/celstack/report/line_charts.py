@@ -1,4 +1,4 @@
-"""Charts: curves and shares as the coordinates of a drawing, which parts.html draws."""
+"""Line and area charts over training steps, as coordinates that parts.html draws."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from celstack.report.training_log import Point, Share, Stage
+from celstack.report.training_log import LossPoint, StageStart, UsageShares
 
 WIDTH, HEIGHT = 560.0, 250.0
 LEFT, RIGHT, TOP, BOTTOM = 58.0, 12.0, 24.0, 34.0
-FEWEST_TICKS = 3
+MIN_TICKS = 3
 
 
 class Tick(NamedTuple):
-    """A place on an axis and what is written there."""
+    """A position on an axis, and its label."""
 
     at: float
     text: str
 
 
 class Shape(NamedTuple):
-    """A line or an area, its colour, and whose it is."""
+    """A line or an area, with its color and name."""
 
     points: str
-    colour: str
+    color: str
     name: str
 
 
 class Chart(NamedTuple):
-    """A drawing of WIDTH x HEIGHT."""
+    """A chart of WIDTH x HEIGHT."""
 
     label: str
     shapes: list[Shape]
@@ -47,17 +47,17 @@ class Chart(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """Points to be joined by a line."""
+    """The points of a line."""
 
     name: str
-    points: Sequence[Point]
-    colour: str = "var(--accent)"
+    points: Sequence[LossPoint]
+    color: str = "var(--accent)"
 
 
 def draw_curves(
     label: str,
     curves: Sequence[Curve],
-    stages: Sequence[Stage] = (),
+    stages: Sequence[StageStart] = (),
     marks: Sequence[int] = (),
 ) -> Chart | None:
     """Draw positive values over steps, on a logarithmic scale; None if there are none."""
@@ -74,24 +74,27 @@ def draw_curves(
     low, high = middle - half, middle + half
 
     def up(value: float) -> float:
-        return between(HEIGHT - BOTTOM, TOP, (math.log10(value) - low) / (high - low))
+        return interpolate(HEIGHT - BOTTOM, TOP, (math.log10(value) - low) / (high - low))
 
     shapes = [
         Shape(
-            path([(_x(p.step, last), up(p.value)) for p in curve.points]),
-            curve.colour,
+            svg_points([(_x(p.step, last), up(p.value)) for p in curve.points]),
+            curve.color,
             curve.name,
         )
         for curve in curves
     ]
-    ticks = [Tick(up(value), _spell(value)) for value in _decades(low, high)]
+    ticks = [Tick(up(value), _format(value)) for value in _decades(low, high)]
     return _chart(label, shapes, False, last, ticks, stages, marks)
 
 
 def draw_shares(
-    label: str, usage: Sequence[Share], names: Sequence[str], stages: Sequence[Stage] = ()
+    label: str,
+    usage: Sequence[UsageShares],
+    names: Sequence[str],
+    stages: Sequence[StageStart] = (),
 ) -> Chart | None:
-    """Draw how the whole is shared over time, one band above the other; None if unknown."""
+    """Draw shares over time as stacked areas; None if there are too few points."""
     usage = [one for one in usage if len(one.shares) == len(names) and sum(one.shares) > 0]
     if len(usage) < 2:
         return None
@@ -102,19 +105,20 @@ def draw_shares(
         above = [low + one.shares[number] for low, one in zip(below, usage, strict=True)]
         edge = [(one.step, value) for one, value in zip(usage, above, strict=True)]
         back = [(one.step, value) for one, value in zip(usage, below, strict=True)]
-        # The first steps were not counted: they are drawn like those after them.
+        # Steps before the first count are drawn like those after them.
         outline = [(0, edge[0][1]), *edge, *reversed(back), (0, back[0][1])]
         points = [
-            (_x(step, last), between(HEIGHT - BOTTOM, TOP, value)) for step, value in outline
+            (_x(step, last), interpolate(HEIGHT - BOTTOM, TOP, value))
+            for step, value in outline
         ]
-        shapes.append(Shape(path(points), colour_of(number + 1), name))
+        shapes.append(Shape(svg_points(points), label_color(number + 1), name))
         below = above
-    ticks = [Tick(between(HEIGHT - BOTTOM, TOP, n / 4), f"{25 * n}%") for n in range(5)]
+    ticks = [Tick(interpolate(HEIGHT - BOTTOM, TOP, n / 4), f"{25 * n}%") for n in range(5)]
     return _chart(label, shapes, True, last, ticks, stages, ())
 
 
-def colour_of(label: int) -> str:
-    """Return the colour of a label, as pictures paint it."""
+def label_color(label: int) -> str:
+    """Return the color that ``color_labels`` gives a label."""
     shades = (0.55 + 0.45 * math.cos(2 * math.pi * (label * 0.618 + n / 3)) for n in range(3))
     return "#" + "".join(f"{round(255 * shade):02x}" for shade in shades)
 
@@ -125,29 +129,29 @@ def _chart(
     filled: bool,
     last: int,
     up: list[Tick],
-    stages: Sequence[Stage],
+    stages: Sequence[StageStart],
     marks: Sequence[int],
 ) -> Chart:
-    across = [Tick(_x(step, last), f"{step:,}") for step in _rounds(last)]
-    begun = [Tick(_x(stage.start, last), stage.title) for stage in stages]
-    return Chart(label, shapes, filled, across, up, begun, [_x(step, last) for step in marks])
+    across = [Tick(_x(step, last), f"{step:,}") for step in _round_steps(last)]
+    starts = [Tick(_x(stage.start, last), stage.title) for stage in stages]
+    return Chart(label, shapes, filled, across, up, starts, [_x(step, last) for step in marks])
 
 
 def _x(step: int, last: int) -> float:
-    return between(LEFT, WIDTH - RIGHT, step / max(1, last))
+    return interpolate(LEFT, WIDTH - RIGHT, step / max(1, last))
 
 
-def between(start: float, end: float, share: float) -> float:
-    """Return the place that is so much of the way from start to end."""
+def interpolate(start: float, end: float, share: float) -> float:
+    """Interpolate between start and end; round to the precision of drawings."""
     return round(start + share * (end - start), 1)
 
 
-def path(points: Sequence[tuple[float, float]]) -> str:
+def svg_points(points: Sequence[tuple[float, float]]) -> str:
     """Spell points as a drawing does."""
     return " ".join(f"{x:g},{y:g}" for x, y in points)
 
 
-def _rounds(last: int) -> list[int]:
+def _round_steps(last: int) -> list[int]:
     """Return some round numbers from 0 to the last step."""
     rough = max(1, last) / 4
     size = 10 ** math.floor(math.log10(rough))
@@ -157,15 +161,15 @@ def _rounds(last: int) -> list[int]:
 
 
 def _decades(low: float, high: float) -> list[float]:
-    """Return powers of ten, or finer round numbers where those are too few."""
+    """Return powers of ten, or finer round numbers if those are too few."""
     first, last = math.floor(low), math.ceil(high)
     for digits in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7)):
         values = [n * 10.0**power for power in range(first, last + 1) for n in digits]
         values = [value for value in values if low <= math.log10(value) <= high]
-        if len(values) >= FEWEST_TICKS:
+        if len(values) >= MIN_TICKS:
             break
     return values
 
 
-def _spell(value: float) -> str:
+def _format(value: float) -> str:
     return f"{value:.0e}".replace("e-0", "e-") if value < 1e-3 else f"{value:g}"

@@ -1,4 +1,4 @@
-"""Images packed for a page: precise enough to render from, and small."""
+"""Packed images: a compact encoding for pages, precise enough to render from."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
-STEP = 2.0**-11
-"""Values are told in steps of this size: an eighth of a step of a picture of 8 bits."""
+MIN_STEP = 2.0**-11
+"""The quantization step: an eighth of that of an 8-bit picture."""
 LEVELS = 2**16
 
 
-def pack(images: Float[Tensor, "K D h w"]) -> dict[str, Any]:
-    """Pack images as text.
+def pack_images(images: Float[Tensor, "K D h w"]) -> dict[str, Any]:
+    """Encode images as a dictionary for JSON.
 
-    Neither colours nor masks are bounded, so every plane has its own least value, ``low``,
-    and ``step``, which is larger where a plane reaches too far for 16 bits. What is
-    packed are the differences along rows: first all their high bytes, then all low ones.
+    Neither colors nor masks are bounded, so every plane has its own minimum, ``low``, and
+    quantization ``step``, which is larger if the range of the plane exceeds 16 bits. The
+    data are differences along rows: first all their high bytes, then all low bytes.
     """
     values = images.detach().double().cpu().numpy()
     low, high = values.min(axis=(2, 3)), values.max(axis=(2, 3))
-    step = np.maximum(STEP, (high - low) / (LEVELS - 1))
+    step = np.maximum(MIN_STEP, (high - low) / (LEVELS - 1))
     scaled = (values - low[:, :, None, None]) / step[:, :, None, None]
     levels = np.rint(scaled).astype(np.uint16)
     # Differences wrap around, and so do their sums.

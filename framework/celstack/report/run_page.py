@@ -1,4 +1,4 @@
-"""The page of a run: what was learned, how well, examples, and how it came about."""
+"""The page of a run: sprites, scores, examples, scene editor, and training."""
 
 from __future__ import annotations
 
@@ -13,129 +13,140 @@ from celstack.evaluation.score_metadata import percentages
 from celstack.model.decomposer import Decomposer
 from celstack.recipe.assembly import Assembly
 from celstack.report import gallery
-from celstack.report import scores as figures
 from celstack.report.editor import editor_assets, editor_data
 from celstack.report.embed import embed
 from celstack.report.line_charts import Curve, draw_curves, draw_shares
-from celstack.report.run_info import read_facts
+from celstack.report.run_info import read_run_info
+from celstack.report.scores import (
+    StoredSpriteStats,
+    class_matrix,
+    format_image_scores,
+    read_scores,
+    read_sprite_stats,
+)
 from celstack.report.templating import render
-from celstack.report.training_log import History, Share, read_history
-from celstack.runs.directory import BEST
-from celstack.runs.examples import Example, find_examples
+from celstack.report.training_log import TrainingLog, UsageShares, read_training_log
+from celstack.runs.directory import BEST_SPRITES
+from celstack.runs.examples import MAX_DATASET_EXAMPLES, Example, find_examples
 from celstack.runs.findings import MEANINGS
 from celstack.scene import Scene
 
-LIVE_EXAMPLES = 8
-"""A page about a run that goes on shows few examples: it is made often."""
+MAX_LIVE_EXAMPLES = 8
+"""The page of a run in progress has few examples, because it is made often."""
 
 
-class State(NamedTuple):
-    """Where a run stands: ``refresh`` is after how many seconds a page should look again."""
+class RunStatus(NamedTuple):
+    """The status of a run; ``refresh`` is after how many seconds a page reloads itself."""
 
     text: str = ""
     refresh: int | None = None
 
 
-class Page(NamedTuple):
-    """A page, and sentences about what could not be shown on it."""
+class RunPage(NamedTuple):
+    """The HTML of a page, and sentences about what is missing on it."""
 
     text: str
     missing: list[str]
 
 
-class Shown(NamedTuple):
-    """Examples taken apart, and what an editor needs of them."""
+class ExampleSection(NamedTuple):
+    """Decomposed examples, and the values of the editor."""
 
-    groups: list[gallery.Group]
+    groups: list[gallery.ExampleGroup]
     explained: gallery.Explained | None
     editor: dict[str, Any] | None
 
 
 def make_page(
-    folder: Path, assembly: Assembly, decomposer: Decomposer, state: State | None = None
-) -> Page:
+    folder: Path, assembly: Assembly, decomposer: Decomposer, status: RunStatus | None = None
+) -> RunPage:
     """Make the page of a run from its folder and its model, as they are now.
 
-    Without a state, the run is said to be as finished as its folder is. What is missing, such
-    as examples whose images are elsewhere, is told on the page.
+    Args:
+        folder: The folder of the run.
+        assembly: Its assembly.
+        decomposer: Its model.
+        status: The status to show; by default, whether the run is finished.
+
+    Returns:
+        The page. What is missing, such as examples whose images are not on this machine, is
+        also named on the page.
     """
-    live = state is not None and state.refresh is not None
-    history = read_history(folder / "log.jsonl")
-    census = figures.read_census(folder)
-    names = _names(decomposer, census)
-    scores = figures.read_scores(folder, assembly.metrics)
-    if state is None:
-        state = State(
-            "" if scores else f"The run is not finished: this is step {history.steps:,}."
-        )
+    live = status is not None and status.refresh is not None
+    log = read_training_log(folder / "log.jsonl")
+    stats = read_sprite_stats(folder)
+    names = _names(decomposer, stats)
+    scores = read_scores(folder, assembly.metrics)
+    if status is None:
+        status = RunStatus("" if scores else f"Not finished: this is step {log.steps:,}.")
     missing: list[str] = []
-    shown = Shown([], None, None)
+    section = ExampleSection([], None, None)
     try:
-        examples = find_examples(folder, assembly, LIVE_EXAMPLES if live else 32)
+        examples = find_examples(
+            folder, assembly, MAX_LIVE_EXAMPLES if live else MAX_DATASET_EXAMPLES
+        )
         percent = percentages(assembly.metrics, {m.name: 0.0 for m in assembly.metrics})
-        texts = figures.spell_scores(folder, percent)
+        texts = format_image_scores(folder, percent)
         batch_size = assembly.evaluation.batch_size
         explained = gallery.explain(decomposer, examples.images, batch_size)
-        shown = Shown(
+        section = ExampleSection(
             gallery.show_examples(*examples, explained, names, texts),
             explained,
             None if live else _editor(decomposer, explained.scene, *examples, names),
         )
     except CelstackError as error:
-        missing.append(f"There are no examples on this page, for {error}.")
+        missing.append(f"No examples: {error}.")
     text = render(
         "page.html",
-        facts=read_facts(folder, history),
-        state=state,
+        info=read_run_info(folder, log),
+        status=status,
         sprites=gallery.show_sprites(decomposer),
         names=names,
-        best=embed(folder / BEST),
-        usage=_usage(census, history.usage, decomposer.sprites.count),
-        backgrounds=gallery.show_backgrounds(decomposer, shown.explained),
+        best=embed(folder / BEST_SPRITES),
+        usage=_usage(stats, log.usage, decomposer.sprites.count),
+        backgrounds=gallery.show_backgrounds(decomposer, section.explained),
         scores=scores,
-        matrix=figures.draw_matrix(census) if census else None,
-        images=census.images if census else 0,
+        matrix=class_matrix(stats) if stats else None,
+        images=stats.images if stats else 0,
         split=assembly.evaluation.split,
-        charts=_charts(history, names),
-        checked=history.checked,
-        health=[
-            {**line._asdict(), "meaning": MEANINGS.get(line.kind)} for line in history.health
-        ],
-        groups=shown.groups,
-        in_order=shown.explained is None or gallery.in_order(shown.explained.scene),
+        charts=_charts(log, names),
+        checked=log.checked,
+        health=[{**line._asdict(), "meaning": MEANINGS.get(line.kind)} for line in log.health],
+        groups=section.groups,
+        is_ordered=section.explained is None or gallery.is_ordered(section.explained.scene),
         missing=missing,
-        editor=shown.editor,
-        editor_assets=editor_assets() if shown.editor else None,
+        editor=section.editor,
+        editor_assets=editor_assets() if section.editor else None,
     )
-    return Page(text, missing)
+    return RunPage(text, missing)
 
 
-def _names(decomposer: Decomposer, census: figures.Census | None) -> list[str]:
-    """Name every sprite, after its class where that is known."""
-    known = census.names if census else []
+def _names(decomposer: Decomposer, stats: StoredSpriteStats | None) -> list[str]:
+    """Return a name for every sprite: its class if known, else its number."""
+    known = stats.names if stats else []
     known = known or [None] * decomposer.sprites.count
     return [f"sprite {number}" if name is None else name for number, name in enumerate(known)]
 
 
 def _usage(
-    census: figures.Census | None, history: list[Share], sprites: int
+    stats: StoredSpriteStats | None, log: list[UsageShares], sprites: int
 ) -> list[float | None]:
-    """Return each sprite's share of all filled layers: of the evaluation, or of late."""
-    if census and sum(census.usage):
-        return [one / sum(census.usage) for one in census.usage]
-    if history and len(history[-1].shares) == sprites:
-        return list(history[-1].shares)
+    """Return each sprite's share of filled layers, in the evaluation or in recent steps."""
+    if stats and sum(stats.usage):
+        return [one / sum(stats.usage) for one in stats.usage]
+    if log and len(log[-1].shares) == sprites:
+        return list(log[-1].shares)
     return [None] * sprites
 
 
-def _charts(history: History, names: list[str]) -> dict[str, Any]:
+def _charts(log: TrainingLog, names: list[str]) -> dict[str, Any]:
     loss = draw_curves(
         "Loss over steps",
-        [Curve("loss", history.losses)],
-        history.stages,
-        history.reassigned,
+        [Curve("loss", log.losses)],
+        log.stages,
+        log.reassigned,
     )
-    usage = draw_shares("Usage of sprites over steps", history.usage, names, history.stages)
+    usage = draw_shares("Sprite usage over steps", log.usage, names, log.stages)
     return {"loss": loss, "usage": usage}
 
 

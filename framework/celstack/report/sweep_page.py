@@ -1,4 +1,4 @@
-"""A sweep in one page: figures against what varies, the table, sprites, what failed."""
+"""The page of a sweep: plots, table, sprites, and failed runs."""
 
 from __future__ import annotations
 
@@ -6,43 +6,42 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from celstack.report.embed import embed
-from celstack.report.scores import as_scores
+from celstack.report.scores import score_table
 from celstack.report.sweep_plots import Plot, draw_plot
 from celstack.report.templating import render
-from celstack.runs.comparison import MEANING
 from celstack.runs.finished import FinishedRun
 from celstack.runs.statistics import ELBOW_RULE
-from celstack.runs.sweep.grid import Cell, spell
-from celstack.runs.sweep.results import SEED, Results
+from celstack.runs.sweep.grid import Cell, format_cell
+from celstack.runs.sweep.results import SEED, SweepResults
 
-MOST_PICTURES = 24
-"""A page with pictures of more combinations would be for no eye, and large."""
+MAX_PREVIEWS = 24
+"""Limits the size of the page; further combinations are only counted."""
 
 
-class Shown(NamedTuple):
-    """A run as the page shows it."""
+class RunPreview(NamedTuple):
+    """Sprites and examples of a run."""
 
     title: str
     folder: str
     page: str
-    """Where its own page is, as an address; empty if there is none."""
+    """The relative URL of the run's own page; empty if there is none."""
     sprites: list[str]
     examples: str
 
 
-class Section(NamedTuple):
-    """All that was measured, against one option."""
+class PlotSection(NamedTuple):
+    """The plots of all measures against one option."""
 
     path: str
     plots: list[Plot]
 
 
-def make_sweep_page(results: Results) -> str:
-    """Make the page of a sweep, to lie in the folder that has its runs below it."""
+def make_sweep_page(results: SweepResults) -> str:
+    """Return the page of a sweep as HTML, to be stored in the folder of the sweep."""
     sections = []
     for axis in results.swept:
         drawn = [draw_plot(results, axis, measure) for measure in results.measures]
-        sections.append(Section(axis.path, [plot for plot in drawn if plot]))
+        sections.append(PlotSection(axis.path, [plot for plot in drawn if plot]))
     pictured = first_of_each(results)
     return render(
         "sweep.html",
@@ -54,32 +53,33 @@ def make_sweep_page(results: Results) -> str:
         sections=sections,
         elbows=results.elbows(),
         rule=ELBOW_RULE,
-        scores=as_scores(results.table()),
-        meaning=MEANING,
-        shown=[_show(cell, run) for cell, run in pictured[:MOST_PICTURES]],
-        left_out=len(pictured[MOST_PICTURES:]),
-        runs=[(spell(cell), _address(run), run.folder.name) for cell, run in results.runs],
-        failures=[(spell(cell), reason) for cell, reason in results.failures],
+        scores=score_table(results.table()),
+        previews=[_preview(cell, run) for cell, run in pictured[:MAX_PREVIEWS]],
+        left_out=len(pictured[MAX_PREVIEWS:]),
+        runs=[
+            (format_cell(cell), _page_url(run), run.folder.name) for cell, run in results.runs
+        ],
+        failures=[(format_cell(cell), reason) for cell, reason in results.failures],
     )
 
 
-def first_of_each(results: Results) -> list[tuple[Cell, FinishedRun]]:
-    """Return, of runs that differ in their seed alone, the first."""
+def first_of_each(results: SweepResults) -> list[tuple[Cell, FinishedRun]]:
+    """Return the first of the runs that differ only in their seed."""
     found: dict[str, tuple[Cell, FinishedRun]] = {}
     for cell, run in results.runs:
-        found.setdefault(spell(one for one in cell if one.path != SEED), (cell, run))
+        found.setdefault(format_cell(one for one in cell if one.path != SEED), (cell, run))
     return list(found.values())
 
 
-def _show(cell: Cell, run: FinishedRun) -> Shown:
+def _preview(cell: Cell, run: FinishedRun) -> RunPreview:
     sprites = [embed(path) for path in sorted((run.folder / "sprites").glob("*.png"))]
     examples = embed(run.folder / "examples.png")
     kept = [sprite for sprite in sprites if sprite]
-    return Shown(spell(cell), run.folder.name, _address(run), kept, examples)
+    return RunPreview(format_cell(cell), run.folder.name, _page_url(run), kept, examples)
 
 
-def _address(run: FinishedRun) -> str:
-    """Return the way from a sweep's page to that of one of its runs."""
+def _page_url(run: FinishedRun) -> str:
+    """Return the URL of a run's page relative to the page of the sweep."""
     if not (run.folder / "report.html").is_file():
         return ""
     return quote(f"{run.name}/{run.folder.name}/report.html")

@@ -1,4 +1,4 @@
-"""Plots: figures against an option that varies, as coordinates, which parts.html draws."""
+"""Plots of scores against an option that varies, as coordinates that parts.html draws."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from celstack.report.line_charts import (
     TOP,
     WIDTH,
     Tick,
-    between,
-    colour_of,
-    path,
+    interpolate,
+    label_color,
+    svg_points,
 )
 from celstack.runs.sweep.grid import Axis
-from celstack.runs.sweep.results import LOSS, Results, Series, in_order, is_number
+from celstack.runs.sweep.results import LOSS, Series, SweepResults, is_number, sorted_values
 from celstack.text import format_value
 
 LEFT = 80.0
-"""Room for numbers such as 1.25e-05."""
+"""Leaves space for numbers such as 1.25e-05."""
 FLOOR = HEIGHT - BOTTOM - 14.0
-"""Below the ticks of the horizontal axis there is a line for its name."""
-NEAREST = 1 / 16
-"""Values nearer to each other than this share of an axis could not be told apart."""
+"""Leaves space for the name of the horizontal axis below its ticks."""
+MIN_TICK_DISTANCE = 1 / 16
+"""As a share of the axis; values closer than this are placed at equal distances instead."""
 MARGIN = 0.06
-LEAST = 0.02
-"""Figures that differ by less than this share of them are drawn as if by this much."""
+MIN_RELATIVE_RANGE = 0.02
+"""The vertical axis spans at least this share of the largest value."""
 
 
-class Spot(NamedTuple):
-    """A figure in the drawing, from ``high`` to ``low`` where it has a deviation."""
+class Marker(NamedTuple):
+    """A score in the plot, with an error bar from ``high`` to ``low`` if they differ."""
 
     x: float
     y: float
@@ -44,21 +44,21 @@ class Spot(NamedTuple):
     elbow: bool
 
 
-class Line(NamedTuple):
-    """The figures of one combination of other options."""
+class PlotLine(NamedTuple):
+    """The scores of one combination of the other options."""
 
     name: str
-    colour: str
+    color: str
     points: str
-    spots: list[Spot]
+    markers: list[Marker]
 
 
 class Plot(NamedTuple):
-    """A drawing of WIDTH x HEIGHT."""
+    """A plot of WIDTH x HEIGHT."""
 
     label: str
     axis: str
-    lines: list[Line]
+    lines: list[PlotLine]
     across: list[Tick]
     up: list[Tick]
     even: bool
@@ -70,15 +70,15 @@ class Plot(NamedTuple):
     bottom: float = FLOOR
 
 
-def draw_plot(results: Results, axis: Axis, measure: str) -> Plot | None:
-    """Draw a measure against an option, mean and deviation; None if nothing is known."""
+def draw_plot(results: SweepResults, axis: Axis, measure: str) -> Plot | None:
+    """Draw mean and deviation of a measure against an option; None if there is no value."""
     found = [one for one in results.series(axis, measure) if one.points]
     if not found:
         return None
     percent = measure in results.percent
     scale = 100.0 if percent else 1.0
     ends = [
-        scale * (one.figure.mean + sign * (one.figure.deviation or 0.0))
+        scale * (one.score.mean + sign * (one.score.std or 0.0))
         for series in found
         for one in series.points
         for sign in (-1, 1)
@@ -86,17 +86,17 @@ def draw_plot(results: Results, axis: Axis, measure: str) -> Plot | None:
     low, high = _range(min(ends), max(ends), measure == LOSS)
 
     def up(value: float) -> float:
-        return between(FLOOR, TOP, (value - low) / (high - low))
+        return interpolate(FLOOR, TOP, (value - low) / (high - low))
 
-    values = in_order(axis.values)
-    shares, even = place([one.value for one in values])
-    places = [between(LEFT + 16, WIDTH - RIGHT - 16, share) for share in shares]
+    values = sorted_values(axis.values)
+    shares, even = axis_positions([one.value for one in values])
+    places = [interpolate(LEFT + 16, WIDTH - RIGHT - 16, share) for share in shares]
     where = {repr(one.value): x for one, x in zip(values, places, strict=True)}
-    several = [colour_of(number) for number in range(1, len(found) + 1)]
-    colours = several if len(found) > 1 else ["var(--accent)"]
+    several = [label_color(number) for number in range(1, len(found) + 1)]
+    colors = several if len(found) > 1 else ["var(--accent)"]
     lines = [
-        _line(series, colour, where, lambda y: up(scale * y), percent)
-        for series, colour in zip(found, colours, strict=True)
+        _line(series, color, where, lambda y: up(scale * y), percent)
+        for series, color in zip(found, colors, strict=True)
     ]
     across = [
         Tick(x, format_value(one.value)[:14]) for x, one in zip(places, values, strict=True)
@@ -106,11 +106,11 @@ def draw_plot(results: Results, axis: Axis, measure: str) -> Plot | None:
     return Plot(label, axis.path, lines, across, ticks, even)
 
 
-def place(values: Sequence[Any]) -> tuple[list[float], bool]:
-    """Return where values stand on an axis, from 0 to 1, and whether at even distances.
+def axis_positions(values: Sequence[Any]) -> tuple[list[float], bool]:
+    """Return the positions of values on an axis, from 0 to 1, and whether equally spaced.
 
-    Numbers in order stand where they are, unless some would be too near to each other; those,
-    and what is no number, stand at even distances.
+    Sorted numbers are placed to scale, unless some would be too close together. In that case,
+    and for other values, positions are equally spaced.
     """
     count = len(values)
     evenly = [(index + 0.5) / count for index in range(count)], count > 1
@@ -119,7 +119,7 @@ def place(values: Sequence[Any]) -> tuple[list[float], bool]:
     low, high = float(values[0]), float(values[-1])
     shares = [(float(value) - low) / (high - low) for value in values]
     gaps = [after - before for before, after in pairwise(shares)]
-    return (shares, False) if min(gaps) >= NEAREST else evenly
+    return (shares, False) if min(gaps) >= MIN_TICK_DISTANCE else evenly
 
 
 def round_numbers(low: float, high: float) -> list[float]:
@@ -132,24 +132,28 @@ def round_numbers(low: float, high: float) -> list[float]:
 
 
 def _range(low: float, high: float, from_zero: bool) -> tuple[float, float]:
-    """Widen a range a little, and one that is nearly nothing so that numbers stay short."""
+    """Add a margin to a range, and widen a very small one so that tick labels stay short."""
     if from_zero:
         low, high = min(0.0, low), high or 1.0
-    room = max(MARGIN * (high - low), (LEAST * abs(high) - (high - low)) / 2) or 1.0
-    return low - room, high + room
+    margin = (
+        max(MARGIN * (high - low), (MIN_RELATIVE_RANGE * abs(high) - (high - low)) / 2) or 1.0
+    )
+    return low - margin, high + margin
 
 
 def _line(
     series: Series,
-    colour: str,
+    color: str,
     where: dict[str, float],
     up: Callable[[float], float],
     percent: bool,
-) -> Line:
-    spots = []
-    for index, (value, figure) in enumerate(series.points):
-        x, spread = where[repr(value.value)], figure.deviation or 0.0
-        low, high = up(figure.mean - spread), up(figure.mean + spread)
-        title = f"{value.path} = {format_value(value.value)}: {figure.spell(percent)}"
-        spots.append(Spot(x, up(figure.mean), low, high, title, index == series.elbow))
-    return Line(series.name, colour, path([(spot.x, spot.y) for spot in spots]), spots)
+) -> PlotLine:
+    markers = []
+    for index, (value, score) in enumerate(series.points):
+        x, spread = where[repr(value.value)], score.std or 0.0
+        low, high = up(score.mean - spread), up(score.mean + spread)
+        title = f"{value.path} = {format_value(value.value)}: {score.format(percent)}"
+        markers.append(Marker(x, up(score.mean), low, high, title, index == series.elbow))
+    return PlotLine(
+        series.name, color, svg_points([(marker.x, marker.y) for marker in markers]), markers
+    )

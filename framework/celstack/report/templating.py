@@ -1,4 +1,4 @@
-"""Templates: from values to the text of a page. All text is escaped."""
+"""Templates of pages. All values are escaped."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 
 def render(template: str, **values: Any) -> str:
-    """Fill a template in; whatever a value says, it is shown and never obeyed."""
+    """Render a template of ``assets``; values are escaped, so that none can inject HTML."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "assets"),
         autoescape=True,

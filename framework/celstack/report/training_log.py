@@ -1,4 +1,4 @@
-"""The history of a run, as its log tells it; read without torch."""
+"""The training log of a run, summarized for charts without importing torch."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-BINS = 240
-"""A curve has no more points than these: the means of as many stretches of the run."""
-USAGE_BINS = 24
-PAUSE = 60.0
-"""Seconds without a line of the log that may have been a pause of the run."""
-LONG = 20
-"""A pause is this many times longer than lines are usually apart."""
+MAX_LOSS_POINTS = 240
+"""Longer logs are averaged over as many bins."""
+MAX_USAGE_POINTS = 24
+MIN_PAUSE_SECONDS = 60.0
+"""A shorter time between two lines of the log is never a pause of the run."""
+MIN_PAUSE_RATIO = 20
+"""A pause is at least this many times longer than the median time between lines."""
 
 
-class Point(NamedTuple):
-    """A value after so many steps."""
+class LossPoint(NamedTuple):
+    """The loss after ``step`` steps."""
 
     step: int
     value: float
 
 
-class Stage(NamedTuple):
-    """A stage and the step after which it begins."""
+class StageStart(NamedTuple):
+    """The title of a stage, and the step after which it starts."""
 
     title: str
     start: int
 
 
-class Share(NamedTuple):
-    """How the filled layers of some steps are shared among the sprites; adds up to 1."""
+class UsageShares(NamedTuple):
+    """Each sprite's share of the filled layers of some steps; the shares sum to 1."""
 
     step: int
     shares: list[float]
 
 
 class HealthLine(NamedTuple):
-    """A finding of the health check, and the first and last step at which it was found."""
+    """A finding of the health check, with the first and last step at which it was found."""
 
     kind: str
     part: str
@@ -50,27 +50,27 @@ class HealthLine(NamedTuple):
     last: int
 
 
-class History(NamedTuple):
-    """What became of a run, step by step."""
+class TrainingLog(NamedTuple):
+    """Losses, stages, usage and findings of a run."""
 
     steps: int
-    """The last step that is told of."""
-    losses: list[Point]
-    stages: list[Stage]
+    """The last step in the log."""
+    losses: list[LossPoint]
+    stages: list[StageStart]
     reassigned: list[int]
-    """After which steps sprites started again."""
-    usage: list[Share]
+    """The steps after which sprites were reassigned."""
+    usage: list[UsageShares]
     checked: int | None
-    """The last step after which there was a health check."""
+    """The step of the last health check."""
     health: list[HealthLine]
     seconds: float | None
-    """How long training took, pauses left out; None where the log does not tell."""
+    """The training time without pauses; None if the log has no times."""
 
 
-def read_history(log: Path) -> History:
-    """Read a log; lines that make no sense, such as one cut off, are passed over."""
-    losses: list[Point] = []
-    stages: list[Stage] = []
+def read_training_log(log: Path) -> TrainingLog:
+    """Read a log; invalid lines, such as an incomplete last one, are skipped."""
+    losses: list[LossPoint] = []
+    stages: list[StageStart] = []
     reassigned: list[int] = []
     counts: list[tuple[int, list[int]]] = []
     times: list[float] = []
@@ -79,9 +79,9 @@ def read_history(log: Path) -> History:
     for line in _lines(log):
         step = line["step"]
         if _is_number(line.get("loss")):
-            losses.append(Point(step, float(line["loss"])))
+            losses.append(LossPoint(step, float(line["loss"])))
         if isinstance(line.get("begins"), str):
-            stages.append(Stage(line["begins"], step))
+            stages.append(StageStart(line["begins"], step))
         if "reassigned" in line:
             reassigned.append(step)
         if isinstance(line.get("usage"), list) and all(map(_is_number, line["usage"])):
@@ -94,15 +94,15 @@ def read_history(log: Path) -> History:
             health[key] = finding._replace(first=first, last=step)
         if _is_number(line.get("time")):
             times.append(float(line["time"]))
-    return History(
+    return TrainingLog(
         steps=losses[-1].step if losses else 0,
         losses=[
-            Point(part[-1].step, sum(p.value for p in part) / len(part))
-            for part in _parts(losses, BINS)
+            LossPoint(part[-1].step, sum(p.value for p in part) / len(part))
+            for part in _split(losses, MAX_LOSS_POINTS)
         ],
         stages=stages,
         reassigned=reassigned,
-        usage=[_share(part) for part in _parts(counts, USAGE_BINS)],
+        usage=[_usage_shares(part) for part in _split(counts, MAX_USAGE_POINTS)],
         checked=checked,
         health=[*health.values()],
         seconds=_duration(times),
@@ -119,7 +119,7 @@ def _lines(log: Path) -> Iterator[dict[str, Any]]:
                     continue
                 if isinstance(line, dict) and type(line.get("step")) is int:
                     yield line
-    except OSError:  # A run that has just begun has no log.
+    except OSError:  # A run that has just started has no log.
         return
 
 
@@ -135,24 +135,24 @@ def _is_number(value: Any) -> bool:
     return type(value) in (int, float) and math.isfinite(value)
 
 
-def _parts(items: Sequence[Any], most: int) -> Iterator[Sequence[Any]]:
-    """Cut a sequence into parts of the same length, but for one, no more than so many."""
-    count = min(most, len(items))
+def _split(items: Sequence[Any], max_parts: int) -> Iterator[Sequence[Any]]:
+    """Split a sequence into at most ``max_parts`` parts of nearly equal length."""
+    count = min(max_parts, len(items))
     for number in range(count):
         yield items[number * len(items) // count : (number + 1) * len(items) // count]
 
 
-def _share(part: Iterable[tuple[int, list[int]]]) -> Share:
+def _usage_shares(part: Iterable[tuple[int, list[int]]]) -> UsageShares:
     steps, counts = zip(*part, strict=True)
     sums = [sum(column) for column in zip(*counts, strict=False)]
-    whole = sum(sums) or 1
-    return Share(steps[-1], [one / whole for one in sums])
+    total = sum(sums) or 1
+    return UsageShares(steps[-1], [one / total for one in sums])
 
 
 def _duration(times: Sequence[float]) -> float | None:
-    """Add up the time between lines, but for that between being stopped and going on."""
+    """Add up the times between lines, except pauses between stopping and resuming."""
     gaps = [max(0.0, later - earlier) for earlier, later in pairwise(times)]
     if not gaps:
         return None
-    limit = max(PAUSE, LONG * median(gaps))
+    limit = max(MIN_PAUSE_SECONDS, MIN_PAUSE_RATIO * median(gaps))
     return sum(gap for gap in gaps if gap <= limit)

@@ -1,4 +1,4 @@
-"""Run folders: what is written into them, and how they are read, opened and compared.
+"""Run folders: writing, reading, opening and comparing them.
 
 Uses recipes and evaluation. Reading a finished run does not import torch.
 """

@@ -1,4 +1,4 @@
-"""Checkpoints of earlier versions, in the layout of this one."""
+"""Conversion of checkpoints of earlier versions to the layout of this version."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from celstack.model.decomposer import Decomposer
 def upgrade_weights(decomposer: Decomposer, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Let every part convert weights that an earlier version of it has written.
 
-    What is no weight of a part stays as it is: whoever loads it will refuse it.
+    Weights that belong to no part stay as they are, and are refused when they are loaded.
     """
     upgraded = dict(weights)
     for place, part in decomposer.named_modules():
@@ -42,9 +42,9 @@ def upgrade_moments(
     weights: Mapping[str, Tensor],
     state: dict[str, Any],
 ) -> dict[str, Any]:
-    """Convert the optimizer's moments of ``weights`` that were upgraded; else return them.
+    """Convert the optimizer's state if ``weights`` have to be upgraded, else return it.
 
-    A state that cannot be understood is returned as it is: whoever loads it will refuse it.
+    A state that cannot be converted is returned as it is, and is refused when it is loaded.
     """
     upgraded = upgrade_weights(decomposer, weights)
     if all(upgraded.get(name) is weight for name, weight in weights.items()):
@@ -82,7 +82,7 @@ def _converted(
 
 
 def _heads(weights: Mapping[str, Tensor], encoders: list[str]) -> list[str]:
-    """List the predictor's own weights in the order in which they were made."""
+    """List the predictor's own weights, without encoders, in the order of their creation."""
     inside = tuple(f"{name}." for name in encoders)
     return [n for n in weights if n.startswith("predictor.") and not n.startswith(inside)]
 
@@ -98,10 +98,10 @@ def _converted_group(
         kind: upgrade_weights(decomposer, {n: m[kind] for n, m in known.items()})
         for kind in ("exp_avg", "exp_avg_sq")
     }
-    # Shapes first: a small file can describe a tensor that no memory could hold.
+    # Check shapes before copying: a small file can describe a tensor larger than memory.
     found = [n for n in now if all(_fits(part.get(n), wanted[n]) for part in parts.values())]
     return {
-        # Copies, because transforms that shared a head must not share its moments.
+        # Copies, because transforms that shared a head must not share its state.
         name: {"step": step.clone(), **{kind: parts[kind][name].clone() for kind in parts}}
         for name in found
     }

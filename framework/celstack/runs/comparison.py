@@ -1,67 +1,68 @@
-"""Finished runs side by side, with the figures that were published for their data."""
+"""Comparison of finished runs, with the scores that were published for their datasets."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from celstack.recipe.merge import Table
 from celstack.runs.finished import FinishedRun
-from celstack.runs.statistics import OUTLIER_RULE, Figure, find_outliers, summarise
+from celstack.runs.recipe_diff import VARY_WITHIN_EXPERIMENT, flatten, without
+from celstack.runs.statistics import OUTLIER_RULE, MeanStd, find_outliers, mean_std
 from celstack.text import format_value
 
-UNIMPORTANT = ("seed", "description", "observers", "published")
-"""Runs that differ in these alone are runs of the same experiment."""
 PUBLISHED = "published"
-MEANING = (
-    "Figures of several runs are means ± sample deviations. Those under (%) are in percent; "
-    "the runs' files have them as fractions of 1."
+SCORE_FORMAT = (
+    "Scores of several runs are means ± sample standard deviations. Columns with (%) are in "
+    "percent; the files of the runs store fractions of 1."
 )
-AS_PUBLISHED = (
-    "Published figures are in percent, as their authors gave them: they were not measured "
+PUBLISHED_NOTE = (
+    "Published scores are in percent, as reported by their authors; they were not measured "
     "here, and may be for other images."
 )
 
 
-class Row(NamedTuple):
-    """One line: whose figures, of how many runs, for which images, and the figures."""
+class ComparisonRow(NamedTuple):
+    """A row: name, number of runs, images, and formatted scores by metric."""
 
     name: str
     runs: str
     images: str
-    figures: dict[str, str]
+    scores: dict[str, str]
 
 
 class Comparison(NamedTuple):
-    """A table for the runs on the same data, and what a reader has to know about it."""
+    """A table of the runs on the same dataset, and notes to it."""
 
     title: str
     metrics: list[str]
     percent: frozenset[str]
-    rows: list[Row]
+    rows: list[ComparisonRow]
     notes: list[str]
 
     def heading(self) -> list[str]:
-        """Name the columns, with the unit where there is one."""
+        """Return the names of the columns, with (%) where scores are in percent."""
         units = [f"{name} (%)" if name in self.percent else name for name in self.metrics]
         return ["", "runs", "images", *units]
 
-    def cells(self, row: Row) -> list[str]:
-        """Lay a row out under the heading."""
-        return [row.name, row.runs, row.images, *(row.figures.get(m, "") for m in self.metrics)]
+    def cells(self, row: ComparisonRow) -> list[str]:
+        """Return the cells of a row in the order of the heading."""
+        return [row.name, row.runs, row.images, *(row.scores.get(m, "") for m in self.metrics)]
 
 
 def compare(runs: Sequence[FinishedRun], each: bool = False) -> list[Comparison]:
-    """Make a table for each dataset; with ``each``, every run has a line of its own, too.
+    """Make a table for each dataset; datasets with different options are different.
 
-    A dataset with other options is another dataset, to which other figures belong.
+    Args:
+        runs: The runs to compare.
+        each: Whether every run gets a row of its own, besides the mean over seeds.
     """
     same_data = _group([(run.recipe["dataset"]["use"], _data(run), run) for run in runs])
     return [_compare(title, members, each) for title, members in same_data.items()]
 
 
 def as_markdown(comparisons: Sequence[Comparison]) -> str:
-    """Write tables in Markdown, notes below."""
+    """Format tables in Markdown, with their notes below."""
     lines = []
     for comparison in comparisons:
         heading = comparison.heading()
@@ -74,8 +75,8 @@ def as_markdown(comparisons: Sequence[Comparison]) -> str:
 
 def _compare(title: str, runs: Sequence[FinishedRun], each: bool) -> Comparison:
     percent = frozenset().union(*(run.percent for run in runs))
-    rows: list[Row] = []
-    notes = [MEANING]
+    rows: list[ComparisonRow] = []
+    notes = [SCORE_FORMAT]
     for name, members in _group([(run.name, _experiment(run), run) for run in runs]).items():
         rows.append(_row(name, members, percent))
         left_out = find_outliers([run.loss for run in members])
@@ -89,19 +90,19 @@ def _compare(title: str, runs: Sequence[FinishedRun], each: bool) -> Comparison:
     if len(notes) > 1:
         notes.append(OUTLIER_RULE)
     for run in runs:
-        for method, figures in run.published.items():
-            spelt = {metric: f"{figure:.1f}" for metric, figure in figures.items()}
-            row = Row(method, PUBLISHED, "", spelt)
+        for method, published in run.published.items():
+            texts = {metric: f"{score:.1f}" for metric, score in published.items()}
+            row = ComparisonRow(method, PUBLISHED, "", texts)
             if row not in rows:
                 rows.append(row)
     if any(row.runs == PUBLISHED for row in rows):
-        notes.append(AS_PUBLISHED)
-    metrics = list(dict.fromkeys(metric for row in rows for metric in row.figures))
+        notes.append(PUBLISHED_NOTE)
+    metrics = list(dict.fromkeys(metric for row in rows for metric in row.scores))
     return Comparison(title, metrics, percent & set(metrics), rows, notes)
 
 
 def _group(runs: Sequence[tuple[str, Table, FinishedRun]]) -> dict[str, list[FinishedRun]]:
-    """Put runs with the same name and table together; where names do not do, say more."""
+    """Group runs by name and table; where names are ambiguous, append what differs."""
     tables: dict[tuple[str, str], Table] = {}
     members: dict[tuple[str, str], list[FinishedRun]] = {}
     for name, table, run in runs:
@@ -117,63 +118,47 @@ def _group(runs: Sequence[tuple[str, Table, FinishedRun]]) -> dict[str, list[Fin
 
 
 def _what_differs(table: Table, namesakes: Sequence[Table]) -> str:
-    """Say in what a table differs from others of its name: ``(sprites.count = 4)``."""
+    """Return in what a table differs from others of its name: ``(sprites.count = 4)``."""
     flat = [flatten(other) for other in namesakes]
     keys = sorted({key for other in flat for key in other})
     odd = [key for key in keys if len({repr(other.get(key)) for other in flat}) > 1]
     own = flatten(table)
-    said = [f"{key} = {format_value(own[key])}" if key in own else f"no {key}" for key in odd]
-    return f" ({', '.join(said)})" if said else ""
+    texts = [f"{key} = {format_value(own[key])}" if key in own else f"no {key}" for key in odd]
+    return f" ({', '.join(texts)})" if texts else ""
 
 
 def _experiment(run: FinishedRun) -> Table:
-    table = {key: value for key, value in run.recipe.items() if key not in UNIMPORTANT}
-    # How fast images come and how often they are saved changes nothing.
-    training = dict(table.get("training", {}))
-    for key in ("workers", "checkpoint_every"):
-        training.pop(key, None)
-    return {**table, "dataset": _data(run), "training": training}
+    return {**without(run.recipe, VARY_WITHIN_EXPERIMENT), "dataset": _data(run)}
 
 
 def _data(run: FinishedRun) -> Table:
-    # Where published files lie changes nothing in them; other folders hold other images.
-    passed = ("root",) if run.files else ()
-    return {key: value for key, value in run.recipe["dataset"].items() if key not in passed}
+    # Published files are the same in any root; other roots contain other images.
+    ignored = {"dataset.root"} if run.files else ()
+    return dict(without(run.recipe, ignored)["dataset"])
 
 
-def flatten(value: Any, place: str = "") -> dict[str, Any]:
-    """Return the leaves of a table by their places, such as ``stages[0].steps``."""
-    if isinstance(value, dict):
-        items = [(f"{place}.{key}" if place else key, item) for key, item in value.items()]
-    elif isinstance(value, list):
-        items = [(f"{place}[{index}]", item) for index, item in enumerate(value)]
-    else:
-        return {place: value}
-    return {key: leaf for path, item in items for key, leaf in flatten(item, path).items()}
-
-
-def _row(name: str, runs: Sequence[FinishedRun], percent: frozenset[str]) -> Row:
+def _row(name: str, runs: Sequence[FinishedRun], percent: frozenset[str]) -> ComparisonRow:
     metrics = dict.fromkeys(metric for run in runs for metric in run.metrics)
-    figures = {}
+    scores = {}
     for metric in metrics:
-        figure = summarise([run.metrics.get(metric, float("nan")) for run in runs])
-        figures[metric] = _spell(figure, metric in percent, len(runs))
+        score = mean_std([run.metrics.get(metric, float("nan")) for run in runs])
+        scores[metric] = _format(score, metric in percent, len(runs))
     images = dict.fromkeys(f"{run.images} of {run.split}" for run in runs)
-    return Row(name, str(len(runs)), ", ".join(images), figures)
+    return ComparisonRow(name, str(len(runs)), ", ".join(images), scores)
 
 
-def _spell(figure: Figure | None, percent: bool, runs: int) -> str:
-    if figure is None:
+def _format(score: MeanStd | None, percent: bool, runs: int) -> str:
+    if score is None:
         return "-"
-    # A run without the number is not to be forgotten silently.
-    return figure.spell(percent) + (f" (of {figure.known})" if figure.known < runs else "")
+    # Do not silently ignore runs without the score.
+    return score.format(percent) + (f" (of {score.samples})" if score.samples < runs else "")
 
 
 def _note(name: str, runs: Sequence[FinishedRun], left_out: Sequence[int]) -> str:
-    """Say which runs a row is the mean of, and which of them are outliers."""
+    """Return which runs a row is the mean of, and which of them are outliers."""
     seeds = ", ".join(str(run.seed) for run in runs)
     if any(run.loss is None for run in runs):
-        return f"{name}: seeds {seeds}; a run's log.jsonl has no losses, so no outlier is told."
+        return f"{name}: seeds {seeds}; outliers unknown (a log.jsonl has no losses)."
     losses = ", ".join(f"{run.loss:.3g}" for run in runs)
     outliers = ", ".join(str(runs[index].seed) for index in left_out) or "none"
     return f"{name}: seeds {seeds}; reconstruction losses {losses}; outliers: {outliers}."
@@ -184,7 +169,7 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _escape(text: str) -> str:
-    """Keep what somebody chose as a name from being read as Markdown or HTML."""
+    """Escape Markdown and HTML in a text."""
     for odd in "\\`|<>[]":
         text = text.replace(odd, f"\\{odd}")
     return " ".join(text.split())

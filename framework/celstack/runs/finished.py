@@ -1,4 +1,4 @@
-"""A finished run, read from its folder alone and without torch."""
+"""Finished runs, read from their folders without importing torch."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from celstack.json_checks import has_shape
 from celstack.recipe.merge import Table
 from celstack.text import describe_error, printable
 
-LAST_STEPS = 1000
-"""A final loss is the mean over the last tenth of all steps, but not over more than these."""
-RECIPE = {
+MAX_FINAL_LOSS_STEPS = 1000
+"""The final loss is the mean over the last tenth of all steps, at most over these."""
+RECIPE_SHAPE = {
     "dataset": {"use": str},
     "description": str,
     "evaluation": {"split": str, "images": int},
@@ -24,31 +24,31 @@ RECIPE = {
     "seed": int,
     "training": dict[str, object],
 }
-"""What readers count on in a resolved recipe."""
-ABOUT = {"images": int, "percent": list[str], "files": list[str]}
-"""Likewise, in what a run was judged on."""
+"""The types that readers rely on in a resolved recipe."""
+METADATA_SHAPE = {"images": int, "percent": list[str], "files": list[str]}
+"""The types that readers rely on in ``evaluation.json``."""
 
 
 class FinishedRun(NamedTuple):
-    """What a run was, and how well it did."""
+    """The recipe and the scores of a run."""
 
     folder: Path
     recipe: Table
     """The resolved recipe."""
     metrics: dict[str, float]
-    """As stored, NaN where a metric had no number."""
+    """NaN where a metric had no number."""
     percent: frozenset[str]
-    """The metrics of which 1 is all."""
+    """The metrics that tables show in percent."""
     images: int
-    """How many images the metrics are for."""
+    """How many images the metrics were computed on."""
     files: tuple[str, ...]
-    """The published files of the dataset; none where ``root`` is the data itself."""
+    """The published files of the dataset; empty if its data is whatever lies in its root."""
     loss: float | None
     """The final reconstruction loss of training, mean over the last steps; None if unknown."""
 
     @property
     def name(self) -> str:
-        """Name the recipe, after which the folder above is called."""
+        """The name of the recipe, which is that of the parent folder."""
         return self.folder.resolve().parent.name
 
     @property
@@ -58,48 +58,48 @@ class FinishedRun(NamedTuple):
 
     @property
     def split(self) -> str:
-        """The split that the metrics are for."""
+        """The split that the metrics were computed on."""
         return str(self.recipe.get("evaluation", {}).get("split", ""))
 
     @property
     def published(self) -> dict[str, dict[str, float]]:
-        """Figures to compare with, in percent."""
+        """Published scores to compare with, in percent, by method."""
         return dict(self.recipe.get("published", {}))
 
 
 def check_run(folder: Path) -> None:
-    """Refuse what is not the folder of a run, and say what would be."""
+    """Raise a CelstackError unless ``folder`` is a run folder."""
     if not folder.exists():
         raise CelstackError(f"{folder}: there is no such folder")
     if not folder.is_dir():
-        raise CelstackError(f"{folder}: is a file, not the folder of a run")
+        raise CelstackError(f"{folder}: is a file, not a run folder")
     if not (folder / "resolved.toml").is_file():
         runs = sorted(path.parent for path in folder.glob("*/resolved.toml"))
-        hint = f"; it holds runs, the last of which is {runs[-1]}" if runs else ""
-        raise CelstackError(f"{folder}: is not a run, for it has no resolved.toml{hint}")
+        hint = f"; it contains runs, the latest is {runs[-1]}" if runs else ""
+        raise CelstackError(f"{folder}: not a run folder (no resolved.toml){hint}")
 
 
 def read_finished(folder: Path) -> FinishedRun:
-    """Read a finished run, or say what is missing."""
+    """Read a finished run."""
     check_run(folder)
     if not (folder / "metrics.json").is_file():
         raise CelstackError(
-            f"{folder}: is not finished, for it has no metrics.json; "
-            f"'run-recipe --resume {folder}' goes on with it, and "
-            f"'celstack evaluate {folder}' scores its last checkpoint"
+            f"{folder}: not finished (no metrics.json); resume it with "
+            f"'run-recipe --resume {folder}', or score its last checkpoint with "
+            f"'celstack evaluate {folder}'"
         )
     recipe = read_resolved(folder)
-    judged = folder / "evaluation.json"
-    about = _read_about(judged) if judged.is_file() else {}
-    figures = {metric for known in recipe.get("published", {}).values() for metric in known}
+    path = folder / "evaluation.json"
+    metadata = _read_metadata(path) if path.is_file() else {}
+    published = {metric for known in recipe.get("published", {}).values() for metric in known}
     return FinishedRun(
         folder=folder,
         recipe=recipe,
         metrics=_read_metrics(folder / "metrics.json"),
-        # Figures to compare with are in percent, whatever else is known.
-        percent=frozenset(about.get("percent", ())) | figures,
-        images=about.get("images", recipe.get("evaluation", {}).get("images", 0)),
-        files=tuple(about.get("files", ())),
+        # Published scores are always in percent.
+        percent=frozenset(metadata.get("percent", ())) | published,
+        images=metadata.get("images", recipe.get("evaluation", {}).get("images", 0)),
+        files=tuple(metadata.get("files", ())),
         loss=final_loss(folder / "log.jsonl"),
     )
 
@@ -112,35 +112,50 @@ def read_resolved(folder: Path) -> Table:
     except (OSError, ValueError, RecursionError) as error:
         raise CelstackError(f"{path}: cannot be read: {describe_error(error)}") from error
     if not isinstance(recipe.get("dataset"), dict) or "use" not in recipe["dataset"]:
-        raise CelstackError(f"{path}: is damaged: it does not say which dataset to use")
-    _check(path, recipe, RECIPE)
+        raise CelstackError(f"{path}: is damaged: it names no dataset")
+    _check(path, recipe, RECIPE_SHAPE)
     return recipe
 
 
+def read_recipe_json(folder: Path) -> str:
+    """Return the resolved recipe of a run as JSON; empty if the run has no recipe."""
+    if not (folder / "resolved.toml").is_file():
+        return ""
+    return json.dumps(read_resolved(folder), default=str)
+
+
+def read_evaluation_settings(path: Path) -> Any:
+    """Return the settings of a stored evaluation; None if the file is not an evaluation."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))["settings"]
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
 def final_loss(log: Path) -> float | None:
-    """Return the mean reconstruction loss of the last steps; None if there is no such log."""
+    """Return the mean reconstruction loss of the last steps; None if the log has none."""
     try:
         with log.open(encoding="utf-8") as lines:
-            # Steps have few lines besides their own: that a stage begins, that sprites do.
-            last = deque(lines, maxlen=2 * LAST_STEPS)
+            # A step has at most one line besides its own, such as the start of a stage.
+            last = deque(lines, maxlen=2 * MAX_FINAL_LOSS_STEPS)
         steps = [step for step in map(json.loads, last) if "reconstruction" in step]
-        count = min(LAST_STEPS, max(1, steps[-1]["step"] // 10))
+        count = min(MAX_FINAL_LOSS_STEPS, max(1, steps[-1]["step"] // 10))
         losses = [float(step["reconstruction"]) for step in steps[-count:]]
         return sum(losses) / len(losses)
     except (OSError, ValueError, TypeError, LookupError):
         return None
 
 
-def _read_about(path: Path) -> dict[str, Any]:
+def _read_metadata(path: Path) -> dict[str, Any]:
     found = _read_json(path)
-    _check(path, found, ABOUT)
+    _check(path, found, METADATA_SHAPE)
     return found
 
 
 def _check(path: Path, found: Table, shapes: dict[str, Any]) -> None:
     for key, shape in shapes.items():
         if key in found and not has_shape(found[key], shape):
-            raise CelstackError(f"{path}: is damaged: {key} makes no sense")
+            raise CelstackError(f"{path}: is damaged: {key} has the wrong type")
 
 
 def _read_metrics(path: Path) -> dict[str, float]:
@@ -157,5 +172,5 @@ def _read_json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise CelstackError(f"{path}: cannot be read: {describe_error(error)}") from error
     if not isinstance(found, dict):
-        raise CelstackError(f"{path}: is damaged: it is not a table")
+        raise CelstackError(f"{path}: is damaged: not a JSON object")
     return found

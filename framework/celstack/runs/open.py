@@ -1,4 +1,4 @@
-"""Open a run: from its folder to the assembly and the model as it was learned."""
+"""Open a run: from its folder to its assembly and trained model."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from celstack.runs.checkpoint import load_weights, read_checkpoint
 from celstack.runs.finished import check_run
 from celstack.system import tune_allocator
 
-SAMPLES = 100
-"""How many images of noise a model is made from, before it gets its weights."""
+NOISE_IMAGES = 100
+"""How many images of noise initialize a model before its weights are loaded."""
 
 
 @attrs.frozen(eq=False)
 class OpenRun:
-    """A run that can be used: its parts, and its model after so many steps."""
+    """An opened run: its assembly, and its model after ``step`` steps."""
 
     folder: Path
     assembly: Assembly
@@ -36,9 +36,16 @@ class OpenRun:
 def open_run(
     folder: str | Path, overrides: Iterable[str] = (), data: str | Path | None = None
 ) -> OpenRun:
-    """Open a run, on the CPU and for evaluation, with its recipe changed as overrides say.
+    """Open a run, on the CPU and in evaluation mode.
 
-    ``data`` is another root for the dataset, which is not read here.
+    Args:
+        folder: The folder of the run.
+        overrides: Changes of its recipe, as ``--set`` takes them.
+        data: Another root for the dataset; no image is read here.
+
+    Example:
+        >>> run = celstack.open_run("runs/tetrominoes/2026-01-31-12.00.00-seed0")
+        >>> scene = run.decomposer.explain(images)
     """
     tune_allocator()
     folder = Path(folder)
@@ -46,9 +53,9 @@ def open_run(
     state = read_checkpoint(folder / "checkpoint.pt")
     assembly = _assemble(folder, overrides, data)
     decomposer = assembly.decomposer()
-    # What learns is made from noise: it gets its weights right after, and need not know data.
+    # Initialized from noise, because the weights are loaded next and no data is needed.
     with torch.random.fork_rng(devices=[]):
-        decomposer.prepare(torch.rand(SAMPLES, *assembly.dataset.image_shape))
+        decomposer.prepare(torch.rand(NOISE_IMAGES, *assembly.dataset.image_shape))
     load_weights(decomposer, state["model"], folder)
     decomposer.sprites_frozen = state["sprites_frozen"]
     stage = _stage(assembly, state["stage"], folder)
@@ -59,24 +66,24 @@ def open_run(
 
 def _assemble(folder: Path, overrides: Iterable[str], data: str | Path | None) -> Assembly:
     recipe = read_recipe(str(folder / "resolved.toml"), overrides)
-    # Nobody is told anything, so those who listened to the run need not be here.
+    # No event is emitted, so the observers of the run need not be installed.
     recipe.table.pop("observers", None)
     catalog = Catalog()
     if data is not None:
-        resolve(recipe, catalog)  # so that there is a dataset
+        resolve(recipe, catalog)  # raises if there is no valid dataset
         use = recipe.table["dataset"]["use"]
         if "root" not in signature_of(catalog, "dataset", use).names():
-            raise CelstackError(f"--data {data}: {use} reads no files, for it takes no root")
+            raise CelstackError(f"--data {data}: {use} reads no files (it has no option root)")
         recipe.table["dataset"]["root"] = str(data)
     return assemble(resolve(recipe, catalog), catalog)
 
 
 def _stage(assembly: Assembly, number: int, folder: Path) -> Stage:
-    """Return the stage that a run is in, counted from 1, or say that it has none such."""
+    """Return the stage with this number, counted from 1."""
     stages = assembly.stages
     if not 1 <= number <= len(stages):
         raise CelstackError(
-            f"{folder}: checkpoint.pt does not fit the recipe: it is of stage {number}, "
+            f"{folder}: checkpoint.pt does not match the recipe: it is in stage {number} "
             f"of {len(stages)}"
         )
     return stages[number - 1]

@@ -1,4 +1,4 @@
-"""Statistics over runs: mean, deviation and outliers, and the elbow of a curve."""
+"""Statistics over runs: mean, standard deviation, outliers, and the elbow of a curve."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 OUTLIER_RATIO = 1.2
 """How many times the median a reconstruction loss must be to make its run an outlier."""
 MIN_RUNS_FOR_OUTLIERS = 3
-"""Of two runs nobody can say which one is the outlier."""
+"""Of two runs, either could be the outlier."""
 OUTLIER_RULE = (
     "A run is an outlier if its reconstruction loss, at the end of training, is more than "
     f"{OUTLIER_RATIO - 1:.0%} above the median of all runs; there must be at least "
@@ -23,40 +23,40 @@ ELBOW_RULE = (
 MIN_ELBOW_POINTS = 3
 
 
-class Figure(NamedTuple):
-    """A mean, and the sample deviation if there is more than one value."""
+class MeanStd(NamedTuple):
+    """The mean of some samples, and their sample standard deviation if several."""
 
     mean: float
-    deviation: float | None = None
-    known: int = 1
+    std: float | None = None
+    samples: int = 1
 
-    def spell(self, percent: bool) -> str:
-        """Write it as tables do: 99.6 ± 0.2 in percent, 0.00151 ± 0.00003 otherwise."""
+    def format(self, percent: bool) -> str:
+        """Format it for tables: 99.6 ± 0.2 in percent, 0.00151 ± 0.00003 otherwise."""
         scale = 100.0 if percent else 1.0
         decimals = 1 if percent else _decimals(self.mean)
         text = f"{scale * self.mean:.{decimals}f}"
-        if self.deviation is None:
+        if self.std is None:
             return text
-        return f"{text} ± {scale * self.deviation:.{decimals}f}"
+        return f"{text} ± {scale * self.std:.{decimals}f}"
 
 
-def summarise(values: Sequence[float]) -> Figure | None:
-    """Return mean and deviation of the values that are numbers; None if none is.
+def mean_std(values: Sequence[float]) -> MeanStd | None:
+    """Return mean and standard deviation of the finite values; None if there are none.
 
-    The deviation is that of a sample, divided by n - 1. The paper says "stddev" only; of both
-    readings this one fits better its 92.5 ± 0.3 of four runs and 91.5 ± 2.2 of all five.
+    The deviation is that of a sample, divided by n - 1. The paper only says "stddev"; this
+    reading agrees better with its 92.5 ± 0.3 of four runs and 91.5 ± 2.2 of all five.
     """
     known = [value for value in values if math.isfinite(value)]
     if not known:
         return None
-    return Figure(fmean(known), stdev(known) if len(known) > 1 else None, len(known))
+    return MeanStd(fmean(known), stdev(known) if len(known) > 1 else None, len(known))
 
 
 def find_outliers(losses: Sequence[float | None]) -> list[int]:
     """Return which runs are outliers, by their reconstruction losses.
 
-    The paper leaves one of five runs out for its "high reconstruction loss compared to other
-    runs" and names no bound. That run's loss is 1.93, the others' are 1.51, 1.49, 1.52 and
+    The paper excludes one of five runs for its "high reconstruction loss compared to other
+    runs" and states no bound. That run's loss is 1.93, the others' are 1.51, 1.49, 1.52 and
     1.57 (times 1e-3): 27 % above the median, and 3 % at most. The bound here is 20 %.
     """
     known = [loss for loss in losses if loss is not None]
@@ -67,17 +67,17 @@ def find_outliers(losses: Sequence[float | None]) -> list[int]:
 
 
 def _decimals(value: float) -> int:
-    """Count the decimals that show three digits of a number."""
+    """Return how many decimals show three significant digits of a number."""
     if value == 0.0 or not math.isfinite(value):
         return 1
     return max(0, 2 - math.floor(math.log10(abs(value))))
 
 
 def find_elbow(points: Sequence[tuple[float, float]]) -> int | None:
-    """Return which point is the elbow; None if the curve has none.
+    """Return the index of the elbow; None if the curve has none.
 
-    Points go from left to right. After scaling, the distance to the line is in proportion to
-    the height below it, so the point that is lowest below the line is the farthest, too.
+    Points are sorted by x. After scaling, the distance to the line is proportional to the
+    height below it, so the point farthest below the line is the elbow.
     """
     if len(points) < MIN_ELBOW_POINTS:
         return None
@@ -85,7 +85,7 @@ def find_elbow(points: Sequence[tuple[float, float]]) -> int | None:
     heights = [y for _, y in points]
     height = max(heights) - min(heights)
     if right == left or height == 0 or start <= end:
-        return None  # more of it gains nothing at all
+        return None  # the curve does not fall
     below = [
         (start + (x - left) / (right - left) * (end - start) - y) / height for x, y in points
     ]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 
 from celstack.data.loader import ordered_batches, to_device
-from celstack.evaluation.sprite_stats import Census
+from celstack.evaluation.sprite_stats import SpriteStats
 from celstack.interfaces.dataset import Dataset
 from celstack.interfaces.metric import Metric
 from celstack.model.decomposer import Decomposer
@@ -22,7 +22,7 @@ def score(
     metrics: Sequence[Metric],
     evaluation: Evaluation,
     watch: Callable[[int], None] | None = None,
-    census: Census | None = None,
+    stats: SpriteStats | None = None,
     engine: Engine | None = None,
 ) -> dict[str, float]:
     """Return the scores of a model by the names of the metrics.
@@ -36,7 +36,7 @@ def score(
         metrics: What to compute; they are reset first.
         evaluation: The split, the number of images and the batch size.
         watch: Called with the number of images after each batch.
-        census: Collects how sprites are used.
+        stats: Collects how sprites are used.
         engine: Splits each batch among ranks; all ranks return the same scores.
 
     Example:
@@ -59,8 +59,8 @@ def score(
                 rendering = decomposer.render(scene)
             for metric in able:
                 metric.update(scene, rendering, batch)
-            if census is not None:
-                census.add(scene, rendering, batch)
+            if stats is not None:
+                stats.add(scene, rendering, batch)
             if watch is not None:
                 watch(len(batch))
     return {metric.name: metric.compute() for metric in able}

@@ -10,13 +10,14 @@ import attrs
 
 from celstack.data.loader import batch_size_at, shuffled_batches, to_device
 from celstack.errors import CelstackError
-from celstack.evaluation.sprite_stats import Census
+from celstack.evaluation.sprite_stats import SpriteStats
 from celstack.model.decomposer import Decomposer
 from celstack.recipe.assembly import Assembly, Stage
 from celstack.recipe.consistency import require_consistent
 from celstack.recipe.schedule import schedule
 from celstack.runs.directory import RunDirectory
 from celstack.runs.findings import Finding
+from celstack.runs.results import collect_results
 from celstack.system import tune_allocator
 from celstack.text import describe_error
 from celstack.training import reassign
@@ -71,7 +72,7 @@ def run(
         with group.raise_on_all_ranks():
             own = _directory(assembly, directory, resume) if group.is_main else None
             if own is not None:
-                stack.enter_context(own.held())
+                stack.enter_context(own.locked())
         return _run(assembly, own, Engine(group, assembly.training.precision), resume)
 
 
@@ -117,23 +118,21 @@ def _train_and_evaluate(
     try:
         _train(assembly, state, callbacks, stopping, health)
         decomposer.eval()
-        census = Census(decomposer.sprites.count)
+        stats = SpriteStats(decomposer.sprites.count)
         scores = score(
             decomposer,
             assembly.dataset,
             assembly.metrics,
             assembly.evaluation,
             watch=lambda _: stopping.check(),
-            census=census,
+            stats=stats,
             engine=state.engine,
         )
         callbacks.notify(
             "celstack_evaluated", step=state.step, scores=scores, decomposer=decomposer
         )
         if directory:
-            directory.save_census(census, assembly, scores)
-            directory.save_best(decomposer, census, assembly)
-            directory.save_results(decomposer, assembly, scores)
+            directory.save_results(collect_results(decomposer, assembly, scores, stats))
     # Also for KeyboardInterrupt: save a checkpoint and notify observers before the run ends.
     except BaseException as error:
         state.save_on_exit()

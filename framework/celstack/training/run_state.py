@@ -16,9 +16,15 @@ from celstack.errors import RunFailedError
 from celstack.evaluation.usage import Usage
 from celstack.model.decomposer import Decomposer
 from celstack.model.objective import Loss
-from celstack.runs.checkpoint import check_onward, pack, read_checkpoint, unpack
+from celstack.runs.checkpoint import (
+    check_resumable,
+    pack_checkpoint,
+    read_checkpoint,
+    restore_checkpoint,
+)
 from celstack.runs.directory import RunDirectory
 from celstack.runs.findings import Finding
+from celstack.runs.finished import read_recipe_json
 from celstack.scene import Scene
 from celstack.signals import defer_interrupts
 from celstack.text import printable
@@ -54,7 +60,7 @@ class RunState:
         device = next(decomposer.parameters()).device
         self.usage = Usage(decomposer.sprites.count, device)
         self.folder = directory.folder if directory else None
-        self.recipe = directory.recipe() if directory else ""
+        self.recipe = read_recipe_json(directory.folder) if directory else ""
         self.step = 0
         self.stage = 1
         self.saved_step = 0
@@ -72,13 +78,15 @@ class RunState:
         with group.raise_on_all_ranks():
             if group.is_main and path.exists():
                 state = read_checkpoint(path)
-                check_onward(state, self.recipe, path)
+                check_resumable(state, self.recipe, path)
         state = group.broadcast_object(state)
         if self.directory:
-            self.directory.cut_log(state.get("log", 0))
+            self.directory.truncate_log(state.get("log", 0))
         if not state:
             return
-        unpack(state, self.decomposer, self.optimizer, self.usage.counts, path.parent)
+        restore_checkpoint(
+            state, self.decomposer, self.optimizer, self.usage.counts, path.parent
+        )
         if state["model"].keys() != self.decomposer.state_dict().keys():
             self._warn(f"{path}: converted from an earlier version of Celstack")
         self.engine.load_scaler(state.get("scaler", {}))
@@ -151,7 +159,7 @@ class RunState:
                 )
         if self.directory:
             counts, place = self.usage.counts, (self.step, self.stage)
-            state = pack(self.decomposer, self.optimizer, counts, place, self.recipe)
+            state = pack_checkpoint(self.decomposer, self.optimizer, counts, place, self.recipe)
             self.directory.save_checkpoint({**state, **self.engine.state_dict()})
             self.saved_step = self.step
 

@@ -1,1 +1,1 @@
-"""Metrics: how well images were explained."""
+"""Metrics: scores of decompositions against the images and the ground truth."""

@@ -1,15 +1,15 @@
-"""ARI-FG: how well instances were told apart, over the pixels of objects."""
+"""ARI-FG: adjusted Rand index of instances, over the pixels of objects."""
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from celstack import Batch, Metric, Rendering, Scene, hookimpl
-from celstack.evaluation import contingency
+from celstack import EMPTY, Batch, Rendering, Scene, hookimpl
+from celstack.evaluation import PerImageMetric, contingency
 from celstack_kit.metrics.ari import index_of_tables
 
 
-class AriFg(Metric):
+class AriFg(PerImageMetric):
     """Adjusted Rand index of instances over true foreground, averaged over images.
 
     Where a background is predicted, the nearest layer counts instead (paper, Sec. 4.1).
@@ -19,21 +19,15 @@ class AriFg(Metric):
     needs = ("instances",)
     percent = True
 
-    def __init__(self) -> None:
-        self.reset()
-
-    def reset(self) -> None:
-        """Forget all images."""
-        self.scores: list[float] = []
-
-    def update(self, scene: Scene, rendering: Rendering, batch: Batch) -> None:
-        """Score each image of a batch."""
+    def score_images(
+        self, scene: Scene, rendering: Rendering, batch: Batch
+    ) -> Float[Tensor, " B"]:
+        """Return the index of each image; NaN without foreground."""
         assert batch.instances is not None
         labels = without_background(scene, rendering, batch)
         # The first row counts the pixels of the true background.
         table = contingency(batch.instances, labels)[:, 1:]
-        scores = index_of_tables(table)
-        self.scores += scores.masked_fill(table.sum((1, 2)) == 0, torch.nan).tolist()
+        return index_of_tables(table).masked_fill(table.sum((1, 2)) == 0, torch.nan)
 
     def compute(self) -> float:
         """Return the mean over images with foreground; NaN if there are none."""
@@ -43,14 +37,14 @@ class AriFg(Metric):
 def without_background(
     scene: Scene, rendering: Rendering, batch: Batch
 ) -> Int[Tensor, "B H W"]:
-    """Label each pixel with a layer, counted from 1, also where background is seen.
+    """Label each pixel with a layer, counted from 1, even where the background is visible.
 
-    There it is the layer whose colour, whatever its alpha, is nearest to the image. Empty
-    layers have no colour; where all are empty, all pixels get the same label.
+    There it is the layer whose color, regardless of its alpha, is nearest to the image. Empty
+    layers have no color; if all layers are empty, all pixels get the same label.
     """
     distance = (rendering.layers[:, :, :-1] - batch.images[:, None]).square_().sum(2)
-    empty = (~scene.filled)[:, :, None, None]
-    # Not argmin, which takes several times as long.
+    empty = (scene.sprite == EMPTY)[:, :, None, None]
+    # argmin would take several times as long.
     nearest = distance.masked_fill(empty, torch.inf).min(1).indices + 1
     labels = rendering.instances()
     return torch.where(labels == 0, nearest, labels)
@@ -58,5 +52,5 @@ def without_background(
 
 @hookimpl
 def celstack_metrics() -> dict[str, type[AriFg]]:
-    """Let recipes say ``metrics = ["ari_fg"]``."""
+    """Provide ``metrics = ["ari_fg"]`` for recipes."""
     return {"ari_fg": AriFg}

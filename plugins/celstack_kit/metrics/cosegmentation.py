@@ -1,46 +1,43 @@
-"""Cosegmentation: how well the foreground that images share was cut out."""
+"""Cosegmentation: how well the foreground that images share was segmented."""
 
-from celstack import Batch, Metric, Rendering, Scene, hookimpl
+from jaxtyping import Float
+from torch import Tensor
+
+from celstack import Batch, Rendering, Scene, hookimpl
+from celstack.evaluation import PerImageMetric
 
 
-class Cosegmentation(Metric):
-    """Share of pixels rightly told to be foreground or background (paper, Sec. 4.2).
+class Cosegmentation(PerImageMetric):
+    """Share of pixels correctly classified as foreground or background (paper, Sec. 4.2).
 
-    A pixel is foreground where all layers together show more than half. Foreground and
-    background may be swapped, in all images or in none, whichever is better.
+    A pixel is foreground where the visibilities of all layers add up to more than half.
+    Foreground and background may be swapped, in all images or in none, whichever is better.
     """
 
     needs = ("instances",)
     percent = True
 
-    def __init__(self) -> None:
-        self.reset()
-
-    def reset(self) -> None:
-        """Forget all images."""
-        self.unswapped: list[float] = []
-
-    def update(self, scene: Scene, rendering: Rendering, batch: Batch) -> None:  # noqa: ARG002
-        """Score each image of a batch, as long as nothing is swapped."""
+    def score_images(
+        self,
+        scene: Scene,  # noqa: ARG002
+        rendering: Rendering,
+        batch: Batch,
+    ) -> Float[Tensor, " B"]:
+        """Return the share of correct pixels of each image, before any swap."""
         assert batch.instances is not None
         right = (rendering.visible.sum(1) > 0.5) == (batch.instances > 0)
-        # Not every device has doubles.
-        share = right.flatten(1).sum(1).cpu().double() / right[0].numel()
-        self.unswapped += share.tolist()
+        # Not every device supports float64.
+        return right.flatten(1).sum(1).cpu().double() / right[0].numel()
 
     @property
     def scores(self) -> list[float]:  # type: ignore[override]
         """The share of each image, after the swap if there is one."""
-        if sum(self.unswapped) * 2 >= len(self.unswapped):
-            return list(self.unswapped)
-        return [1 - share for share in self.unswapped]
-
-    def compute(self) -> float:
-        """Return the mean over images."""
-        return sum(self.scores) / len(self.scores)
+        if sum(self.image_scores) * 2 >= len(self.image_scores):
+            return list(self.image_scores)
+        return [1 - share for share in self.image_scores]
 
 
 @hookimpl
 def celstack_metrics() -> dict[str, type[Cosegmentation]]:
-    """Let recipes say ``metrics = ["cosegmentation"]``."""
+    """Provide ``metrics = ["cosegmentation"]`` for recipes."""
     return {"cosegmentation": Cosegmentation}

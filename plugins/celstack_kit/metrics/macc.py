@@ -1,30 +1,17 @@
-"""mAcc: how much of every class was found."""
+"""mAcc: mean accuracy of classes."""
 
-from celstack import Batch, Metric, Rendering, Scene, hookimpl
-from celstack.evaluation import Confusion
+from celstack import hookimpl
+from celstack.evaluation import ConfusionMetric
 
 
-class Macc(Metric):
+class Macc(ConfusionMetric):
     """Mean accuracy of classes, background included (paper, supplementary A).
 
-    One confusion matrix counts the pixels of all images; sprites are matched with classes
-    once for all. Classes that are nowhere in the truth are left out of the mean.
+    One confusion table counts the pixels of all images, and sprites are matched with classes
+    once for all images. Classes that never occur in the truth are left out of the mean.
     """
 
     needs = ("classes",)
-    percent = True
-
-    def __init__(self) -> None:
-        self.reset()
-
-    def reset(self) -> None:
-        """Forget all pixels."""
-        self.confusion = Confusion()
-
-    def update(self, scene: Scene, rendering: Rendering, batch: Batch) -> None:
-        """Count the pixels of a batch."""
-        assert batch.classes is not None
-        self.confusion.add(batch.classes, rendering.classes(scene))
 
     def compute(self) -> float:
         """Return the mean over classes of the share of their pixels that was found."""
@@ -34,5 +21,5 @@ class Macc(Metric):
 
 @hookimpl
 def celstack_metrics() -> dict[str, type[Macc]]:
-    """Let recipes say ``metrics = ["macc"]``."""
+    """Provide ``metrics = ["macc"]`` for recipes."""
     return {"macc": Macc}

@@ -1,30 +1,16 @@
-"""mIoU: how well every class was covered."""
+"""mIoU: mean intersection over union of classes."""
 
-from celstack import Batch, Metric, Rendering, Scene, hookimpl
-from celstack.evaluation import Confusion
+from celstack import hookimpl
+from celstack.evaluation import ConfusionMetric
 
 
-class Miou(Metric):
+class Miou(ConfusionMetric):
     """Mean intersection over union of classes, background included (paper, supplementary A).
 
-    One confusion matrix counts the pixels of all images; sprites are matched with classes
-    once for all. Classes that are nowhere in the truth are left out of the mean.
+    Pixels are counted and sprites are matched with classes as for ``macc``.
     """
 
     needs = ("classes",)
-    percent = True
-
-    def __init__(self) -> None:
-        self.reset()
-
-    def reset(self) -> None:
-        """Forget all pixels."""
-        self.confusion = Confusion()
-
-    def update(self, scene: Scene, rendering: Rendering, batch: Batch) -> None:
-        """Count the pixels of a batch."""
-        assert batch.classes is not None
-        self.confusion.add(batch.classes, rendering.classes(scene))
 
     def compute(self) -> float:
         """Return the mean over classes of intersection over union."""
@@ -34,5 +20,5 @@ class Miou(Metric):
 
 @hookimpl
 def celstack_metrics() -> dict[str, type[Miou]]:
-    """Let recipes say ``metrics = ["miou"]``."""
+    """Provide ``metrics = ["miou"]`` for recipes."""
     return {"miou": Miou}

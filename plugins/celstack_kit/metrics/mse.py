@@ -1,29 +1,26 @@
-"""MSE: the squared error of reconstructions."""
+"""MSE: mean squared error of reconstructions."""
 
-from celstack import Batch, Metric, Rendering, Scene, hookimpl
+from jaxtyping import Float
+from torch import Tensor
+
+from celstack import Batch, Rendering, Scene, hookimpl
+from celstack.evaluation import PerImageMetric
 
 
-class Mse(Metric):
+class Mse(PerImageMetric):
     """Mean squared error, over all values of all images."""
 
-    def __init__(self) -> None:
-        self.reset()
-
-    def reset(self) -> None:
-        """Forget all images."""
-        self.scores: list[float] = []
-
-    def update(self, scene: Scene, rendering: Rendering, batch: Batch) -> None:  # noqa: ARG002
-        """Score each image of a batch."""
-        errors = (rendering.image - batch.images).square().flatten(1).mean(1)
-        self.scores += errors.tolist()
-
-    def compute(self) -> float:
-        """Return the mean over images."""
-        return sum(self.scores) / len(self.scores)
+    def score_images(
+        self,
+        scene: Scene,  # noqa: ARG002
+        rendering: Rendering,
+        batch: Batch,
+    ) -> Float[Tensor, " B"]:
+        """Return the mean squared error of each image."""
+        return (rendering.image - batch.images).square().flatten(1).mean(1)
 
 
 @hookimpl
 def celstack_metrics() -> dict[str, type[Mse]]:
-    """Let recipes say ``metrics = ["mse"]``."""
+    """Provide ``metrics = ["mse"]`` for recipes."""
     return {"mse": Mse}

@@ -7,7 +7,7 @@ from typing import Annotated
 from annotated_types import Ge
 
 from celstack import INTERRUPTED_TWICE, Assembly, Decomposer, Observer, RunDirectory, hookimpl
-from celstack.report import State, make_page
+from celstack.report import RunStatus, make_page
 
 MIN_TRAINING_RATIO = 20
 """Between two pages, training gets at least so many times the time that a page took."""
@@ -36,7 +36,7 @@ class Report(Observer):
         began = time.monotonic()
         text = f"Training: step {step:,} of {self.steps:,}."
         refresh = f"This page refreshes every {_duration(self.every)}."
-        self._write(State(f"{text} {refresh}", self.every))
+        self._write(RunStatus(f"{text} {refresh}", self.every))
         ended = time.monotonic()
         self.due = ended + max(self.every, MIN_TRAINING_RATIO * (ended - began))
 
@@ -50,9 +50,9 @@ class Report(Observer):
         """Write a page of the unfinished run, except after a second Ctrl-C."""
         if reason == INTERRUPTED_TWICE:
             return
-        self._write(State(f"Stopped after step {step:,}: {reason}."))
+        self._write(RunStatus(f"Stopped after step {step:,}: {reason}."))
 
-    def _write(self, state: State | None) -> None:
+    def _write(self, state: RunStatus | None) -> None:
         if self.folder is not None:
             page = make_page(self.folder, self.assembly, self.decomposer, state)
             RunDirectory(self.folder).save_page(page.text)

@@ -11,7 +11,7 @@
         const gain = 1 + params[channel];
         const offset = params[channels + channel];
         for (let at = channel * size; at < (channel + 1) * size; at++) {
-          data[at] = celstack.geometry.softclip(data[at] * gain + offset);
+          data[at] = celstack.softclip(data[at] * gain + offset);
         }
       }
       return { ...image, data };

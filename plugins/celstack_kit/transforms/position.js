@@ -3,7 +3,7 @@
   const LEAST = 1e-9;
 
   function matrix(params) {
-    const shrink = 1 + celstack.geometry.softexp(params[0]);
+    const shrink = 1 + celstack.softexp(params[0]);
     return [shrink, 0, params[1], 0, shrink, params[2]];
   }
 
@@ -11,7 +11,7 @@
     matrix,
 
     pull(points, params) {
-      const shrink = 1 + celstack.geometry.softexp(params[0]);
+      const shrink = 1 + celstack.softexp(params[0]);
       for (let at = 0; at < points.length; at += 2) {
         points[at] = points[at] * shrink + params[1];
         points[at + 1] = points[at + 1] * shrink + params[2];

@@ -1,6 +1,6 @@
 (options, celstack) => {
   function matrix([logScale, angle, right, down]) {
-    const shrink = celstack.geometry.softexp(-logScale);
+    const shrink = celstack.softexp(-logScale);
     const cos = shrink * Math.cos(angle);
     const sin = shrink * Math.sin(angle);
     return [cos, sin, -cos * right - sin * down, -sin, cos, sin * right - cos * down];

@@ -298,7 +298,7 @@ def test_mistakes_of_decompose(command, small_run, photos, tmp_path):
     (photos / "broken.jpg").rename(tmp_path / "damaged" / "broken.jpg")
     broken = tmp_path / "damaged" / "broken.jpg"
     assert said(tmp_path / "gone", image) == f"{tmp_path / 'gone'}: there is no such folder"
-    assert said(photos, image).startswith(f"{photos}: is not a run")
+    assert said(photos, image).startswith(f"{photos}: not a run folder")
     gone, notes = photos / "gone.png", photos / "notes.txt"
     assert said(small_run, gone) == f"{gone}: no such image or folder"
     assert said(small_run, notes) == f"{notes}: not an image, or of an unknown format"

@@ -134,7 +134,7 @@ def test_a_device_that_is_not_there_is_refused(command, copied_run):
 def test_what_is_no_run_is_refused(command, tmp_path):
     answer = command("celstack", "evaluate", str(tmp_path))
 
-    assert complaint(answer) == f"{tmp_path}: is not a run, for it has no resolved.toml"
+    assert complaint(answer) == f"{tmp_path}: not a run folder (no resolved.toml)"
 
 
 def test_a_damaged_checkpoint_is_refused(evaluate, copied_run):

@@ -5,7 +5,7 @@ import torch
 from PIL import Image
 
 from celstack import Batch
-from celstack.evaluation.visualize import draw_batch, paint
+from celstack.evaluation.visualize import color_labels, draw_batch
 
 FEW = ["--set", "dataset.count=10", "--set", "dataset.test_count=1"]
 
@@ -54,7 +54,7 @@ def test_mistakes_are_told_in_one_line(command, arguments, complaint, tmp_path):
 
 
 def test_background_is_black_and_labels_differ():
-    painted = paint(torch.arange(20).view(1, 4, 5)).flatten(2)[0].T
+    painted = color_labels(torch.arange(20).view(1, 4, 5)).flatten(2)[0].T
 
     assert not painted[0].any()
     distances = torch.cdist(painted, painted) + torch.eye(20)

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from celstack.runs.directory import RunDirectory
+from celstack.runs.finished import read_recipe_json
 
 
 @pytest.fixture
@@ -97,8 +98,7 @@ def test_a_folder_that_is_no_run_is_refused(command, copied_run):
     answer = command("run-recipe", "--resume", str(above))
 
     assert complaint(answer, copied_run) == (
-        f"{above}: is not a run, for it has no resolved.toml; it holds runs, "
-        "the last of which is RUN"
+        f"{above}: not a run folder (no resolved.toml); it contains runs, the latest is RUN"
     )
 
 
@@ -112,11 +112,11 @@ def test_a_run_that_was_stopped_before_its_first_checkpoint_starts_again(
 
 
 def test_a_second_process_is_refused(resume, unfinished):
-    with RunDirectory(unfinished).held():
+    with RunDirectory(unfinished).locked():
         line = complaint(resume(), unfinished)
 
     assert line == (
-        "RUN: another process is at work on this run; let it finish, or stop it first"
+        "RUN: this run is in use by another process; wait for it to finish, or stop it first"
     )
 
 
@@ -125,7 +125,7 @@ def test_a_process_that_is_killed_holds_nothing(resume, unfinished):
     code = f"""
 import os, pathlib, signal
 from celstack.runs.directory import RunDirectory
-with RunDirectory(pathlib.Path({str(unfinished)!r})).held():
+with RunDirectory(pathlib.Path({str(unfinished)!r})).locked():
     os.kill(os.getpid(), signal.SIGKILL)
 """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9
@@ -134,12 +134,12 @@ with RunDirectory(pathlib.Path({str(unfinished)!r})).held():
 
 
 def test_a_checkpoint_of_another_recipe_is_refused_by_what_differs(resume, unfinished):
-    recipe = json.loads(RunDirectory(unfinished).recipe())
+    recipe = json.loads(read_recipe_json(unfinished))
     recipe["training"]["batch_size"] = 7
     change_checkpoint(unfinished, recipe=json.dumps(recipe))
 
     assert complaint(resume(), unfinished) == (
-        "RUN/checkpoint.pt: is of another recipe than the run's: "
+        "RUN/checkpoint.pt: its recipe differs from the run's: "
         "training.batch_size was 7 and is 32"
     )
 
@@ -155,7 +155,7 @@ def test_a_recipe_that_was_changed_since_is_refused_by_what_differs(resume, unfi
 def test_a_checkpoint_of_another_version_is_refused(resume, unfinished):
     change_checkpoint(unfinished, version="0.0.9")
 
-    assert "RUN/checkpoint.pt: was made by celstack 0.0.9, and this is " in complaint(
+    assert "RUN/checkpoint.pt: was written by celstack 0.0.9, but this is " in complaint(
         resume(), unfinished
     )
 
@@ -174,5 +174,5 @@ def test_a_checkpoint_without_its_random_state_is_refused(resume, unfinished):
     change_checkpoint(unfinished, random=None)
 
     assert complaint(resume(), unfinished) == (
-        "RUN/checkpoint.pt: a run cannot go on from it: it lacks random"
+        "RUN/checkpoint.pt: cannot resume: missing or invalid: random"
     )

@@ -74,7 +74,7 @@ def test_a_sweep_leaves_runs_table_and_page_and_goes_on_when_the_grid_grows(
     assert "| sprites.count = 3 | 1 | 16 of test |" in table
     assert (first.out / "sweep.html").read_text("utf-8").startswith("<!DOCTYPE html>")
     assert first.answer.said.startswith(f"2 runs in {first.out}\n")
-    assert "run 1 of 2: sprites.count = 2: begins\n" in first.answer.complaint
+    assert "run 1 of 2: sprites.count = 2: started\n" in first.answer.complaint
 
     started.clear()
     again = sweep("--grid", "sprites.count=2,3", "--quiet")
@@ -86,7 +86,7 @@ def test_a_sweep_leaves_runs_table_and_page_and_goes_on_when_the_grid_grows(
 
     assert grown.answer.code == 0
     assert "3 runs in" in grown.answer.said
-    assert "2 of them finished before" in grown.answer.said
+    assert "2 of them already finished" in grown.answer.said
     assert [one["OMP_NUM_THREADS"] for one in started] == ["5"]
     assert len(grown.folders) == 3
 
@@ -109,7 +109,7 @@ def test_a_run_that_fails_costs_only_itself_and_is_told_at_the_end(sweep):
     ("arguments", "complaint"),
     [
         (["--grid", "sprites.count=0"], "sprites.count: must be an integer"),
-        ([], "--grid: say what varies"),
+        ([], "--grid: required"),
         (["--grid", "seed=1", "--jobs", "0"], "--jobs 0: must be at least 1"),
         (["--grid", "seed=1", "--device", "abacus"], "--device abacus: cannot be used here"),
         (["--grid", "seed=1", "--launcher-set", "a=1"], "--launcher-set: needs --launcher"),
@@ -137,7 +137,7 @@ def test_two_sweeps_in_one_folder_are_refused(sweep, tmp_path):
         ran = sweep("--grid", "seed=0")
 
     assert ran.answer.code == 2
-    assert "another sweep is at work there" in ran.answer.complaint
+    assert "in use by another sweep" in ran.answer.complaint
 
 
 def wait_for(condition, seconds=120):
@@ -172,8 +172,8 @@ def test_a_sweep_that_is_stopped_or_killed_goes_on_where_it_was(sweep, small, tm
 
     assert interrupted.returncode == 130
     assert complaint.decode().splitlines()[-1] == (
-        "celstack: interrupted; 0 of 1 runs are finished, what others learned is kept, "
-        "and the same command goes on"
+        "celstack: Interrupted; progress saved, 0 of 1 runs finished. "
+        "Resume with the same command"
     )
     assert (folder / "checkpoint.pt").exists()
     assert first < 300
@@ -193,7 +193,7 @@ def test_a_sweep_that_is_stopped_or_killed_goes_on_where_it_was(sweep, small, tm
     ran = sweep(*options)
 
     assert ran.answer.code == 0, ran.answer.complaint
-    assert "run 1 of 1: seed = 3: goes on" in ran.answer.complaint
+    assert "run 1 of 1: seed = 3: resumed" in ran.answer.complaint
     assert ran.folders == [folder]
     lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
     assert [line["step"] for line in lines if "loss" in line] == list(range(1, 301))
@@ -201,7 +201,9 @@ def test_a_sweep_that_is_stopped_or_killed_goes_on_where_it_was(sweep, small, tm
 
 def test_a_name_of_its_own_for_what_varies(command, small, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(local, "run_here", lambda makers, *_, **__: dict.fromkeys([0, 1], "no"))
+    monkeypatch.setattr(
+        local, "run_locally", lambda makers, *_, **__: dict.fromkeys([0, 1], "no")
+    )
 
     answer = command(
         "celstack", "sweep", small, "--grid", "transforms.layer[0].use=color,identity"

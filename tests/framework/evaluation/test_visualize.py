@@ -2,15 +2,15 @@ import numpy as np
 import pytest
 import torch
 
-from celstack.evaluation.sprite_stats import Census
+from celstack.evaluation.sprite_stats import SpriteStats
 from celstack.evaluation.visualize import (
-    _framed,
-    draw_best,
+    _center_on_canvas,
+    draw_best_sprites,
     draw_examples,
     draw_sprites,
     on_checkerboard,
     tile,
-    to_picture,
+    to_pil_image,
 )
 from celstack.recipe.assembly import Assembly, Evaluation, Stage
 from celstack.testing.model import PlainSelector
@@ -47,7 +47,7 @@ def decomposer(assembly):
 @pytest.mark.parametrize(("channels", "mode"), [(1, "L"), (2, "LA"), (3, "RGB"), (4, "RGBA")])
 @pytest.mark.parametrize(("height", "width"), [(2, 3), (1, 3), (2, 1), (1, 1)])
 def test_a_picture_has_the_channels_and_the_size_of_its_image(channels, mode, height, width):
-    picture = to_picture(torch.zeros(channels, height, width))
+    picture = to_pil_image(torch.zeros(channels, height, width))
 
     assert (picture.mode, picture.size) == (mode, (width, height))
 
@@ -56,14 +56,14 @@ def test_pixels_stay_where_they_are():
     image = torch.zeros(4, 2, 3)
     image[:, 0, 2] = torch.tensor([1.0, 0.2, 0.4, 0.6])
 
-    assert to_picture(image).getpixel((2, 0)) == (255, 51, 102, 153)
+    assert to_pil_image(image).getpixel((2, 0)) == (255, 51, 102, 153)
 
 
 @pytest.mark.parametrize(
     ("value", "level"), [(-0.3, 0), (0.0, 0), (0.499 / 255, 0), (0.501 / 255, 1), (1.7, 255)]
 )
 def test_values_are_rounded_and_clipped(value, level):
-    assert to_picture(torch.full((1, 1, 1), value)).getpixel((0, 0)) == level
+    assert to_pil_image(torch.full((1, 1, 1), value)).getpixel((0, 0)) == level
 
 
 def test_what_is_opaque_hides_the_checkerboard():
@@ -130,7 +130,7 @@ def test_the_first_row_of_examples_are_held_out_images(decomposer, assembly):
     picture = np.asarray(draw_examples(decomposer, assembly))[::3, ::3]
 
     second = assembly.dataset.read("test", [1]).images[0]
-    assert np.array_equal(picture[1:9, 12:22], np.asarray(to_picture(second)))
+    assert np.array_equal(picture[1:9, 12:22], np.asarray(to_pil_image(second)))
 
 
 def test_the_second_row_of_examples_are_reconstructions(decomposer, assembly):
@@ -139,7 +139,7 @@ def test_the_second_row_of_examples_are_reconstructions(decomposer, assembly):
     first = assembly.dataset.read("test", [0]).images
     with torch.no_grad():
         image = decomposer.eval().render(decomposer.explain(first)).image[0]
-    assert np.array_equal(picture[10:18, 1:11], np.asarray(to_picture(image)))
+    assert np.array_equal(picture[10:18, 1:11], np.asarray(to_pil_image(image)))
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -165,11 +165,11 @@ def test_drawing_that_fails_leaves_the_model_in_its_mode(decomposer, assembly, m
 
 
 def test_the_best_sprites_are_columns_of_sprite_mask_and_members(decomposer, assembly):
-    census = Census(3)
-    census.worth += torch.tensor([1.0, 0.0, 3.0])
-    census.members[0], census.members[2] = [(1.0, 4)], [(2.0, 1), (1.0, 0), (0.5, 3)]
+    stats = SpriteStats(3)
+    stats.error_reduction += torch.tensor([1.0, 0.0, 3.0])
+    stats.exemplars[0], stats.exemplars[2] = [(1.0, 4)], [(2.0, 1), (1.0, 0), (0.5, 3)]
 
-    picture = np.asarray(draw_best(decomposer, census, assembly))
+    picture = np.asarray(draw_best_sprites(decomposer, stats, assembly))
 
     height, width = 8, 10
     scale = 128 // width
@@ -185,12 +185,12 @@ def test_the_best_sprites_are_columns_of_sprite_mask_and_members(decomposer, ass
 
 
 def test_where_no_sprite_was_used_there_are_no_best(decomposer, assembly):
-    assert draw_best(decomposer, Census(3), assembly) is None
+    assert draw_best_sprites(decomposer, SpriteStats(3), assembly) is None
 
 
 @pytest.mark.parametrize(("size", "bright"), [((2, 4), 8), ((16, 10), 40)])
 def test_sprites_of_any_size_are_framed_in_white(size, bright):
-    framed = _framed(torch.zeros(3, *size), (8, 10))
+    framed = _center_on_canvas(torch.zeros(3, *size), (8, 10))
 
     assert framed.shape == (3, 8, 10)
     assert (framed[0] == 0).sum() == bright

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from celstack.report.embed import ENOUGH, data_uri, thumbnail
+from celstack.report.embed import MIN_PICTURE_LIMIT_BYTES, data_uri, thumbnail
 
 
 def decoded(uri):
@@ -35,7 +35,7 @@ def test_a_photograph_is_small_and_nearly_exact():
 
     uri = data_uri(picture)
 
-    assert len(uri) < 1.5 * ENOUGH
+    assert len(uri) < 1.5 * MIN_PICTURE_LIMIT_BYTES
     error = np.abs(np.array(decoded(uri)).astype(int) - np.array(picture).astype(int))
     assert error.mean() < 8
 
@@ -44,7 +44,7 @@ def test_a_photograph_is_small_and_nearly_exact():
 def test_even_noise_takes_little(channels):
     pixels = np.random.default_rng(0).integers(0, 256, (128, 128, channels), dtype=np.uint8)
 
-    assert len(data_uri(Image.fromarray(pixels))) < 3 * ENOUGH
+    assert len(data_uri(Image.fromarray(pixels))) < 3 * MIN_PICTURE_LIMIT_BYTES
 
 
 def test_a_thumbnail_is_small_and_leaves_the_picture_alone():

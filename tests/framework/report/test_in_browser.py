@@ -7,7 +7,7 @@ import tomli_w
 import torch
 from PIL import Image, ImageChops
 
-from celstack.evaluation.visualize import to_picture
+from celstack.evaluation.visualize import to_pil_image
 from celstack.export.scene_json import read_scene
 from celstack.report.compare_page import make_comparison
 from celstack.report.run_page import make_page
@@ -104,7 +104,7 @@ def test_the_editor_of_a_report_saves_what_was_edited(small_run, visit, tmp_path
     run = open_run(small_run)
     scene = read_scene(saved["json"], run.decomposer)
     with torch.no_grad():
-        again = to_picture(run.decomposer.render(scene).image[0])
+        again = to_pil_image(run.decomposer.render(scene).image[0])
     with Image.open(saved["png"]) as picture:
         apart = ImageChops.difference(picture.convert("RGB"), again)
     assert scene.sprite.tolist() == [[1]]

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from celstack.evaluation.visualize import paint
+from celstack.evaluation.visualize import color_labels
 from celstack.report.line_charts import (
     BOTTOM,
     HEIGHT,
@@ -10,11 +10,11 @@ from celstack.report.line_charts import (
     TOP,
     WIDTH,
     Curve,
-    colour_of,
     draw_curves,
     draw_shares,
+    label_color,
 )
-from celstack.report.training_log import Point, Share, Stage
+from celstack.report.training_log import LossPoint, StageStart, UsageShares
 
 
 def places(shape):
@@ -22,7 +22,9 @@ def places(shape):
 
 
 def test_steps_run_from_left_to_right_and_small_values_are_low():
-    chart = draw_curves("loss", [Curve("a", [Point(0, 1.0), Point(50, 0.1), Point(100, 0.01)])])
+    chart = draw_curves(
+        "loss", [Curve("a", [LossPoint(0, 1.0), LossPoint(50, 0.1), LossPoint(100, 0.01)])]
+    )
 
     (first, middle, last) = places(chart.shapes[0])
     assert (first[0], last[0]) == (LEFT, WIDTH - RIGHT)
@@ -30,16 +32,18 @@ def test_steps_run_from_left_to_right_and_small_values_are_low():
 
 
 def test_the_scale_is_logarithmic():
-    chart = draw_curves("loss", [Curve("a", [Point(0, 1.0), Point(5, 0.1), Point(9, 0.01)])])
+    chart = draw_curves(
+        "loss", [Curve("a", [LossPoint(0, 1.0), LossPoint(5, 0.1), LossPoint(9, 0.01)])]
+    )
 
     heights = [y for _, y in places(chart.shapes[0])]
     assert heights[1] - heights[0] == pytest.approx(heights[2] - heights[1], abs=0.2)
 
 
 def test_stages_and_marks_stand_at_their_steps():
-    curve = Curve("a", [Point(1, 1.0), Point(100, 0.5)])
+    curve = Curve("a", [LossPoint(1, 1.0), LossPoint(100, 0.5)])
 
-    chart = draw_curves("loss", [curve], [Stage("learning", 50)], [25])
+    chart = draw_curves("loss", [curve], [StageStart("learning", 50)], [25])
 
     middle = (LEFT + WIDTH - RIGHT) / 2
     assert [(tick.at, tick.text) for tick in chart.stages] == [(middle, "learning")]
@@ -48,7 +52,7 @@ def test_stages_and_marks_stand_at_their_steps():
 
 @pytest.mark.parametrize("values", [[1e-7, 3e4], [0.5, 0.5], [0.011, 0.012]])
 def test_there_are_a_few_ticks_whatever_the_values(values):
-    chart = draw_curves("loss", [Curve("a", [Point(n, v) for n, v in enumerate(values)])])
+    chart = draw_curves("loss", [Curve("a", [LossPoint(n, v) for n, v in enumerate(values)])])
 
     assert 2 <= len(chart.up) <= 13
     assert all(TOP <= tick.at <= HEIGHT - BOTTOM for tick in chart.up)
@@ -56,7 +60,7 @@ def test_there_are_a_few_ticks_whatever_the_values(values):
 
 @pytest.mark.parametrize("last", [1, 7, 99, 1400, 393_750])
 def test_steps_are_told_in_round_numbers(last):
-    chart = draw_curves("loss", [Curve("a", [Point(last, 1.0)])])
+    chart = draw_curves("loss", [Curve("a", [LossPoint(last, 1.0)])])
 
     numbers = [int(tick.text.replace(",", "")) for tick in chart.across]
     assert numbers[0] == 0
@@ -65,11 +69,11 @@ def test_steps_are_told_in_round_numbers(last):
 
 
 def test_without_positive_values_there_is_no_chart():
-    assert draw_curves("loss", [Curve("a", [Point(1, 0.0)]), Curve("b", [])]) is None
+    assert draw_curves("loss", [Curve("a", [LossPoint(1, 0.0)]), Curve("b", [])]) is None
 
 
 def test_shares_are_bands_that_fill_the_chart():
-    usage = [Share(10, [0.25, 0.75]), Share(20, [0.5, 0.5])]
+    usage = [UsageShares(10, [0.25, 0.75]), UsageShares(20, [0.5, 0.5])]
 
     chart = draw_shares("usage", usage, ["a", "b"])
 
@@ -82,11 +86,13 @@ def test_shares_are_bands_that_fill_the_chart():
 
 
 def test_a_share_of_nothing_is_no_chart():
-    assert draw_shares("usage", [Share(10, [0.0]), Share(20, [0.0])], ["a"]) is None
-    assert draw_shares("usage", [Share(10, [1.0])] * 2, ["a", "b"]) is None
+    assert draw_shares("usage", [UsageShares(10, [0.0]), UsageShares(20, [0.0])], ["a"]) is None
+    assert draw_shares("usage", [UsageShares(10, [1.0])] * 2, ["a", "b"]) is None
 
 
-def test_colours_are_those_of_maps():
+def test_colors_are_those_of_label_maps():
     for label in (1, 2, 19):
-        painted = (paint(torch.full((1, 1, 1), label)).flatten() * 255).round().int().tolist()
-        assert colour_of(label) == "#{:02x}{:02x}{:02x}".format(*painted)
+        painted = (
+            (color_labels(torch.full((1, 1, 1), label)).flatten() * 255).round().int().tolist()
+        )
+        assert label_color(label) == "#{:02x}{:02x}{:02x}".format(*painted)

@@ -44,7 +44,7 @@ def test_the_page_is_the_same_when_it_is_written_again(command, copied_run):
 def test_what_is_no_run_is_refused(command, tmp_path):
     said = complaint(command("celstack", "report", str(tmp_path)))
 
-    assert said == f"{tmp_path}: is not a run, for it has no resolved.toml"
+    assert said == f"{tmp_path}: not a run folder (no resolved.toml)"
 
 
 def test_a_damaged_example_is_told_on_the_page(command, copied_run, parsed):
@@ -54,7 +54,7 @@ def test_a_damaged_example_is_told_on_the_page(command, copied_run, parsed):
     answer = command("celstack", "report", str(copied_run))
 
     assert answer.code == 0
-    said = f"There are no examples on this page, for {broken}: cannot be read"
+    said = f"No examples: {broken}: cannot be read"
     assert answer.said.startswith(said)
     text = parsed((copied_run / "report.html").read_text(encoding="utf-8")).text
     assert said in text
@@ -118,7 +118,7 @@ def test_runs_of_one_name_and_seed_are_told_apart(command, fake_run, tmp_path, p
     text = parsed(compare(command, folders, tmp_path / "both.html")).text
 
     assert all(f"mine, seed 0, {folder.name}" in text for folder in folders)
-    assert "Nothing but the seed." in text
+    assert "None except the seed." in text
 
 
 def test_hostile_names_in_a_comparison_are_text(command, fake_run, tmp_path, parsed):
@@ -150,7 +150,7 @@ def test_a_mistake_is_one_line_and_nothing_is_written(command, two_runs, tmp_pat
     first, out = two_runs[0], tmp_path / "both.html"
     if spoil == "unfinished":
         (first / "metrics.json").unlink()
-        expected = f"{first}: is not finished"
+        expected = f"{first}: not finished"
     elif spoil == "sprite":
         (first / "sprites" / "00.png").write_bytes(b"no")
         expected = f"{first / 'sprites' / '00.png'}: cannot be read"

@@ -10,10 +10,11 @@ from PIL import Image
 
 from celstack import Assembly, Batch, Dataset, Scene, Stage
 from celstack.errors import CelstackError
-from celstack.evaluation.visualize import to_picture
-from celstack.report.gallery import in_order
-from celstack.report.run_page import State, make_page
-from celstack.runs.examples import FOLDER, choose, file_names
+from celstack.evaluation.visualize import to_pil_image
+from celstack.report.gallery import is_ordered
+from celstack.report.run_page import RunStatus, make_page
+from celstack.runs.directory import EXAMPLES
+from celstack.runs.examples import choose_examples, example_file_names
 from celstack.runs.finished import read_resolved
 from celstack.runs.open import open_run
 from celstack.testing.model import PlainSelector, plain_scene
@@ -43,11 +44,11 @@ def small_page(small_run):
 def test_it_has_all_sections(small_page, parsed):
     text = parsed(small_page).text
 
-    for heading in ("What was learned", "How well", "Examples", "The run"):
+    for heading in ("Sprites", "Scores", "Examples", "Run"):
         assert heading in text
     for fact in ("2 sprites were learned", "this run", "Time and cost", "core", "torch"):
         assert fact in text
-    assert "not finished" not in text
+    assert "Not finished" not in text
 
 
 def test_it_needs_no_other_file_and_no_network(small_page, parsed):
@@ -79,9 +80,9 @@ def test_every_picture_says_what_it_is(small_page, parsed):
 def test_examples_are_taken_apart(small_page, parsed):
     text = parsed(small_page).text
 
-    for caption in ("image", "reconstruction", "kinds", "objects"):
+    for caption in ("image", "reconstruction", "sprites", "objects"):
         assert text.count(f" {caption} ") >= 16
-    for title in ("Explained best", "Explained worst", "Chosen at random"):
+    for title in ("Best scores", "Worst scores", "Random selection"):
         assert title in text
     assert "ari " in text
 
@@ -92,17 +93,17 @@ def test_later_layers_are_in_front_only_where_they_hide_all_others():
     other = fixed.clone()
     other[0, 2, 1], other[0, 1, 2] = 0, 1
 
-    assert in_order(scene.evolve(occlusion=fixed))
-    assert not in_order(scene.evolve(occlusion=other))
+    assert is_ordered(scene.evolve(occlusion=fixed))
+    assert not is_ordered(scene.evolve(occlusion=other))
 
 
 def test_it_says_what_hides_what(small_page, small_run, parsed, monkeypatch):
     assert "the last layer in front" in parsed(small_page).text
 
-    monkeypatch.setattr("celstack.report.gallery.in_order", lambda scene: False)
+    monkeypatch.setattr("celstack.report.gallery.is_ordered", lambda scene: False)
 
     text = parsed(page_of(small_run)).text
-    assert "which of two hides the other, each image says for itself" in text
+    assert "their depth order is predicted for each image" in text
     assert "the last layer in front" not in text
 
 
@@ -115,27 +116,27 @@ def test_without_the_data_it_is_made_from_what_the_run_keeps(copied_run, parsed,
     monkeypatch.setattr(Tetrominoes, "read", gone)
     monkeypatch.setattr(Tetrominoes, "count", gone)
 
-    assert "Explained best" in parsed(page_of(copied_run)).text
-    shutil.rmtree(copied_run / FOLDER)
+    assert "Best scores" in parsed(page_of(copied_run)).text
+    shutil.rmtree(copied_run / EXAMPLES)
     text = parsed(page_of(copied_run)).text
-    assert "There are no examples on this page, for the images are elsewhere." in text
-    assert "What was learned" in text
+    assert "No examples: the images are elsewhere." in text
+    assert "A sprite is a small image with transparency." in text
 
 
 def test_without_stored_examples_images_of_the_dataset_are_shown(copied_run, parsed):
-    shutil.rmtree(copied_run / FOLDER)
+    shutil.rmtree(copied_run / EXAMPLES)
 
     text = parsed(page_of(copied_run)).text
 
-    assert "Chosen at random" in text
-    assert "Explained best" not in text
+    assert "Random selection" in text
+    assert "Best scores" not in text
 
 
 def test_a_run_that_goes_on_is_looked_at_again(copied_run, parsed):
     (copied_run / "metrics.json").unlink()
     (copied_run / "census.json").unlink()
 
-    page = page_of(copied_run, State("The run goes on.", 30))
+    page = page_of(copied_run, RunStatus("The run goes on.", 30))
 
     assert '<meta http-equiv="refresh" content="30">' in page
     assert "The run goes on." in page
@@ -146,7 +147,7 @@ def test_a_run_that_goes_on_is_looked_at_again(copied_run, parsed):
 def test_a_run_that_was_left_says_so(copied_run, parsed):
     (copied_run / "metrics.json").unlink()
 
-    assert "The run is not finished: this is step 2." in parsed(page_of(copied_run)).text
+    assert "Not finished: this is step 2." in parsed(page_of(copied_run)).text
 
 
 def test_looking_leaves_the_model_and_chance_alone(small_run):
@@ -236,10 +237,10 @@ def test_forty_sprites_and_thirty_two_examples_of_128_pixels_take_less_than_10_m
     )
     decomposer = assembly.decomposer()
     decomposer.prepare(torch.rand(2, 3, 128, 128))
-    examples = choose({"mse": [float(n) for n in range(32)]}, [], 32)
-    (tmp_path / FOLDER).mkdir()
-    for name in file_names(examples):
-        to_picture(torch.rand(3, 128, 128)).save(tmp_path / FOLDER / name)
+    examples = choose_examples({"mse": [float(n) for n in range(32)]}, [], 32)
+    (tmp_path / EXAMPLES).mkdir()
+    for name in example_file_names(examples):
+        to_pil_image(torch.rand(3, 128, 128)).save(tmp_path / EXAMPLES / name)
     counts = [[number + 1] * 41 for number in range(40)]
     names = [f"class {number}" for number in range(40)]
     census = {"images": 32, "usage": [3] * 40, "unit": "pixels", "classes": names}
@@ -266,8 +267,8 @@ def test_grey_images_are_shown_too(tmp_path, parsed):
     )
     decomposer = assembly.decomposer()
     decomposer.prepare(torch.rand(2, 1, 12, 10))
-    (tmp_path / FOLDER).mkdir()
-    Image.new("L", (10, 12), 99).save(tmp_path / FOLDER / "00-random-7.png")
+    (tmp_path / EXAMPLES).mkdir()
+    Image.new("L", (10, 12), 99).save(tmp_path / EXAMPLES / "00-random-7.png")
 
     text = parsed(make_page(tmp_path, assembly, decomposer).text).text
 

@@ -5,12 +5,12 @@ import pytest
 
 from celstack.errors import CelstackError
 from celstack.report.scores import (
-    MOST_CLASSES,
-    Census,
-    draw_matrix,
-    read_census,
+    MAX_CLASSES,
+    StoredSpriteStats,
+    class_matrix,
+    format_image_scores,
     read_scores,
-    spell_scores,
+    read_sprite_stats,
 )
 
 PUBLISHED = {"the paper": {"ari": 99.8}}
@@ -20,7 +20,7 @@ def test_scores_stand_above_published_ones(fake_run):
     scores = read_scores(fake_run(metrics={"ari": 0.5}, published=PUBLISHED))
 
     assert scores.heading == ["", "images", "ari (%)"]
-    cells = [(line.cells, line.published) for line in scores.lines]
+    cells = [(row.cells, row.published) for row in scores.rows]
     assert cells == [
         (["this run", "64 of test", "50.0"], False),
         (["the paper", "", "99.8"], True),
@@ -35,7 +35,7 @@ def test_a_run_that_is_not_finished_has_no_scores(fake_run):
 
 
 def test_classes_are_in_the_order_of_their_sprites():
-    census = Census(
+    stats = StoredSpriteStats(
         images=4,
         usage=[1, 2, 3],
         unit="pixels",
@@ -44,7 +44,7 @@ def test_classes_are_in_the_order_of_their_sprites():
         names=["b", "a", None],
     )
 
-    matrix = draw_matrix(census)
+    matrix = class_matrix(stats)
 
     assert matrix.columns == [None, 1, 0, 2]
     shares = {name: [cell.share for cell in cells] for name, cells in matrix.rows}
@@ -58,26 +58,26 @@ def test_classes_are_in_the_order_of_their_sprites():
 
 
 def test_of_very_many_classes_the_rarest_are_left_out():
-    count = MOST_CLASSES + 5
+    count = MAX_CLASSES + 5
     counts = [[0, number + 1] for number in range(count)]
-    census = Census(9, [1], "images", [f"c{n}" for n in range(count)], counts, [None])
+    stats = StoredSpriteStats(9, [1], "images", [f"c{n}" for n in range(count)], counts, [None])
 
-    matrix = draw_matrix(census)
+    matrix = class_matrix(stats)
 
     assert matrix.left_out == 5
     assert [name for name, _ in matrix.rows] == [f"c{n}" for n in range(5, count)]
 
 
 def test_without_ground_truth_there_is_no_matrix():
-    assert draw_matrix(Census(images=3, usage=[1, 2])) is None
+    assert class_matrix(StoredSpriteStats(images=3, usage=[1, 2])) is None
 
 
 def test_the_census_of_a_run_is_read(small_run):
-    census = read_census(small_run)
+    stats = read_sprite_stats(small_run)
 
-    assert census.images == 16
-    assert len(census.usage) == 2
-    assert census.classes[0] == "background"
+    assert stats.images == 16
+    assert len(stats.usage) == 2
+    assert stats.classes[0] == "background"
 
 
 @pytest.mark.parametrize(
@@ -87,11 +87,11 @@ def test_a_damaged_census_is_told(tmp_path, text):
     (tmp_path / "census.json").write_text(text)
 
     with pytest.raises(CelstackError, match=r"census\.json: is damaged"):
-        read_census(tmp_path)
+        read_sprite_stats(tmp_path)
 
 
 def test_the_scores_of_images_are_spelt(small_run, tmp_path):
     folder = shutil.copytree(small_run, tmp_path / "run")
     (folder / "scores.json").write_text(json.dumps({"ari": [0.5, None], "mse": [0.25, 0.5]}))
 
-    assert spell_scores(folder, ["ari"]) == {0: "ari 50.0%, mse 0.250", 1: "mse 0.500"}
+    assert format_image_scores(folder, ["ari"]) == {0: "ari 50.0%, mse 0.250", 1: "mse 0.500"}

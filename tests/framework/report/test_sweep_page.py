@@ -7,10 +7,10 @@ from PIL import Image
 
 from celstack.report.line_charts import RIGHT, TOP, WIDTH
 from celstack.report.sweep_page import make_sweep_page
-from celstack.report.sweep_plots import FLOOR, LEFT, draw_plot, place, round_numbers
+from celstack.report.sweep_plots import FLOOR, LEFT, axis_positions, draw_plot, round_numbers
 from celstack.runs.finished import read_finished
 from celstack.runs.sweep.grid import combine, read_grid
-from celstack.runs.sweep.results import LOSS, Results
+from celstack.runs.sweep.results import LOSS, SweepResults
 
 HOSTILE = "<script>alert('1')</script>\"🦆"
 
@@ -27,7 +27,7 @@ def results(fake_run):
             (folder / "sprites").mkdir()
             Image.new("RGBA", (4, 4), "red").save(folder / "sprites" / "00.png")
             runs.append((cell, read_finished(folder)))
-        return Results("my.toml", axes, runs, list(failures))
+        return SweepResults("my.toml", axes, runs, list(failures))
 
     return make
 
@@ -39,7 +39,7 @@ def plot_of(found, measure=LOSS):
 def test_more_is_to_the_right_and_less_loss_is_lower(results):
     plot = plot_of(results(["sprites.count=4,2,3"], [0.1, 0.9, 0.5]))
 
-    spots = plot.lines[0].spots
+    spots = plot.lines[0].markers
     assert [tick.text for tick in plot.across] == ["2", "3", "4"]
     assert LEFT < spots[0].x < spots[1].x < spots[2].x < WIDTH - RIGHT
     assert TOP < spots[0].y < spots[1].y < spots[2].y < FLOOR
@@ -56,7 +56,7 @@ def test_the_loss_is_drawn_from_zero(results):
 def test_bars_reach_a_deviation_up_and_down(results):
     plot = plot_of(results(["sprites.count=1,2", "seed=0,1"], [0.2, 0.4, 0.1, 0.1]))
 
-    first, second = plot.lines[0].spots
+    first, second = plot.lines[0].markers
     assert first.y - first.high == pytest.approx(first.low - first.y, abs=0.2)
     assert first.high < first.y
     assert second.low == second.high == second.y
@@ -66,8 +66,8 @@ def test_bars_reach_a_deviation_up_and_down(results):
 def test_the_elbow_is_marked_in_the_plot_of_the_loss_alone(results):
     found = results(["sprites.count=1,2,3"], [0.9, 0.1, 0.05])
 
-    assert [spot.elbow for spot in plot_of(found).lines[0].spots] == [False, True, False]
-    assert not any(spot.elbow for spot in plot_of(found, "ari").lines[0].spots)
+    assert [marker.elbow for marker in plot_of(found).lines[0].markers] == [False, True, False]
+    assert not any(marker.elbow for marker in plot_of(found, "ari").lines[0].markers)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_the_elbow_is_marked_in_the_plot_of_the_loss_alone(results):
     ],
 )
 def test_values_stand_where_they_are_unless_that_would_be_too_near(values, places):
-    assert place(values) == places
+    assert axis_positions(values) == places
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_ticks_are_round_numbers_inside(low, high, numbers):
 def test_figures_that_hardly_differ_have_a_plot_too(results, losses, measure):
     plot = plot_of(results(["selector.sweeps=1,2"], losses), measure)
 
-    assert all(TOP <= spot.y <= FLOOR for spot in plot.lines[0].spots)
+    assert all(TOP <= marker.y <= FLOOR for marker in plot.lines[0].markers)
     assert len(plot.up) >= 2
     assert all(len(tick.text) <= 6 for tick in plot.up)
 
@@ -116,7 +116,7 @@ def test_the_page_shows_plots_table_sprites_and_failures(results, parsed):
     assert page.tags.count("svg") == 2
     assert page.tags.count("img") == 3
     for fact in (
-        "3 of 4 runs are finished",
+        "3 of 4 runs finished",
         "sprites.count = 2",
         "Elbow of the loss",
         "no room",

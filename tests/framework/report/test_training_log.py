@@ -2,7 +2,13 @@ import json
 
 import pytest
 
-from celstack.report.training_log import BINS, USAGE_BINS, Point, Stage, read_history
+from celstack.report.training_log import (
+    MAX_LOSS_POINTS,
+    MAX_USAGE_POINTS,
+    LossPoint,
+    StageStart,
+    read_training_log,
+)
 
 
 @pytest.fixture
@@ -12,7 +18,7 @@ def log(tmp_path):
     def write(*lines):
         path = tmp_path / "log.jsonl"
         path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-        return read_history(path)
+        return read_training_log(path)
 
     return write
 
@@ -25,15 +31,15 @@ def test_a_short_run_has_all_its_losses(log):
     history = log(*steps(3))
 
     assert history.steps == 3
-    assert history.losses == [Point(1, 1.0), Point(2, 2.0), Point(3, 3.0)]
+    assert history.losses == [LossPoint(1, 1.0), LossPoint(2, 2.0), LossPoint(3, 3.0)]
 
 
 def test_a_long_run_has_means_over_stretches_of_it(log):
-    history = log(*steps(2 * BINS))
+    history = log(*steps(2 * MAX_LOSS_POINTS))
 
-    assert len(history.losses) == BINS
-    assert history.losses[0] == Point(2, 1.5)
-    assert history.losses[-1] == Point(2 * BINS, 2 * BINS - 0.5)
+    assert len(history.losses) == MAX_LOSS_POINTS
+    assert history.losses[0] == LossPoint(2, 1.5)
+    assert history.losses[-1] == LossPoint(2 * MAX_LOSS_POINTS, 2 * MAX_LOSS_POINTS - 0.5)
 
 
 def test_stages_and_new_starts_are_told_with_their_steps(log):
@@ -43,7 +49,7 @@ def test_stages_and_new_starts_are_told_with_their_steps(log):
         {"step": 6, "reassigned": [1]},
     )
 
-    assert history.stages == [Stage("placing", 0), Stage("learning", 4)]
+    assert history.stages == [StageStart("placing", 0), StageStart("learning", 4)]
     assert history.reassigned == [6]
 
 
@@ -59,9 +65,9 @@ def test_usage_is_in_shares(log):
 def test_usage_of_many_steps_is_counted_together(log):
     odd, even = [{"step": n, "usage": counts} for n, counts in ((1, [4, 0]), (2, [0, 12]))]
 
-    history = log(*[odd, even] * USAGE_BINS)
+    history = log(*[odd, even] * MAX_USAGE_POINTS)
 
-    assert len(history.usage) == USAGE_BINS
+    assert len(history.usage) == MAX_USAGE_POINTS
     assert history.usage[0].shares == [0.25, 0.75]
 
 
@@ -84,10 +90,10 @@ def test_what_makes_no_sense_is_passed_over(tmp_path):
     odd = ['{"step": 2, "lo', "[]", '{"step": "x", "loss": 1}', '{"step": 3, "loss": NaN}']
     path.write_text("\n".join(['{"step": 1, "loss": 0.5}', *odd]))
 
-    assert read_history(path).losses == [Point(1, 0.5)]
+    assert read_training_log(path).losses == [LossPoint(1, 0.5)]
 
 
 def test_a_run_without_a_log_has_no_history(tmp_path):
-    history = read_history(tmp_path / "log.jsonl")
+    history = read_training_log(tmp_path / "log.jsonl")
 
     assert (history.steps, history.losses, history.seconds) == (0, [], None)

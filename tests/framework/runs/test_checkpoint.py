@@ -5,7 +5,12 @@ import pytest
 import torch
 
 from celstack.errors import CelstackError
-from celstack.runs.checkpoint import ONWARD, check_onward, pack, unpack
+from celstack.runs.checkpoint import (
+    RESUME_KEYS,
+    check_resumable,
+    pack_checkpoint,
+    restore_checkpoint,
+)
 from celstack.testing.model import PlainSelector, plain_decomposer
 
 PATH = Path("checkpoint.pt")
@@ -26,13 +31,15 @@ def state():
     decomposer.sprites.images().sum().backward()
     optimizer.step()
     decomposer.sprites_frozen = True
-    return pack(decomposer, optimizer, usage + torch.tensor([1, 0, 2]), (7, 1), recipe="")
+    return pack_checkpoint(
+        decomposer, optimizer, usage + torch.tensor([1, 0, 2]), (7, 1), recipe=""
+    )
 
 
 def test_model_optimiser_and_counts_come_back(state):
     decomposer, optimizer, usage = make()
 
-    unpack(state, decomposer, optimizer, usage, Path())
+    restore_checkpoint(state, decomposer, optimizer, usage, Path())
 
     weights = decomposer.state_dict()
     assert all(torch.equal(state["model"][name], weights[name]) for name in weights)
@@ -48,7 +55,7 @@ def test_the_random_state_comes_back(state):
     expected = torch.rand(3)
     again = make()
 
-    unpack(state, *again, Path())
+    restore_checkpoint(state, *again, Path())
 
     # Nothing was drawn between packing and the first three numbers.
     assert torch.equal(torch.rand(3), expected)
@@ -58,22 +65,22 @@ def test_an_optimiser_of_other_parameters_is_refused(state):
     decomposer, _, usage = make()
     optimizer = torch.optim.Adam(decomposer.sprites.parameters())
 
-    with pytest.raises(CelstackError, match=r"checkpoint\.pt does not fit the recipe: "):
-        unpack(state, decomposer, optimizer, usage, Path())
+    with pytest.raises(CelstackError, match=r"checkpoint\.pt does not match the recipe: "):
+        restore_checkpoint(state, decomposer, optimizer, usage, Path())
 
 
 def test_counts_of_other_sprites_are_refused(state):
     decomposer, optimizer, _ = make()
     usage = torch.zeros(4, dtype=torch.int64)
 
-    with pytest.raises(CelstackError, match=r"checkpoint\.pt does not fit the recipe: "):
-        unpack(state, decomposer, optimizer, usage, Path())
+    with pytest.raises(CelstackError, match=r"checkpoint\.pt does not match the recipe: "):
+        restore_checkpoint(state, decomposer, optimizer, usage, Path())
 
 
 def compare(before, now):
     """Compare two recipes as a run that goes on does."""
-    state = {key: kind() for key, kind in ONWARD.items()}
-    check_onward({**state, "recipe": json.dumps(before)}, json.dumps(now), PATH)
+    state = {key: kind() for key, kind in RESUME_KEYS.items()}
+    check_resumable({**state, "recipe": json.dumps(before)}, json.dumps(now), PATH)
 
 
 RECIPE = {
@@ -130,10 +137,10 @@ def test_what_differs_is_said(change, said):
     with pytest.raises(CelstackError) as refused:
         compare(RECIPE, {**RECIPE, **change})
 
-    assert str(refused.value) == f"checkpoint.pt: is of another recipe than the run's: {said}"
+    assert str(refused.value) == f"checkpoint.pt: its recipe differs from the run's: {said}"
 
 
 def test_a_run_made_without_a_recipe_has_none_to_differ():
-    state = {key: kind() for key, kind in ONWARD.items()}
+    state = {key: kind() for key, kind in RESUME_KEYS.items()}
 
-    check_onward(state, json.dumps(RECIPE), PATH)
+    check_resumable(state, json.dumps(RECIPE), PATH)

@@ -73,7 +73,7 @@ def test_its_page_can_be_written_again(finished, monkeypatch, capsys):
     call(monkeypatch, celstack, "report", finished)
 
     page = (finished / "report.html").read_text()
-    assert "What was learned" in page
+    assert "<h2>Sprites</h2>" in page
     # Nothing is claimed of a run that was never checked.
     assert "<h3>Health</h3>" not in page
 
@@ -108,7 +108,7 @@ def test_a_damaged_checkpoint_is_refused_in_a_line(finished, name, weight):
         open_run(finished)
 
     (line,) = str(refused.value).splitlines()
-    assert "checkpoint.pt does not fit the recipe" in line
+    assert "checkpoint.pt does not match the recipe" in line
     assert len(line) < 500
 
 
@@ -123,7 +123,7 @@ def test_damaged_moments_are_refused_in_a_line(stopped, monkeypatch, capsys):
         run_recipe()
 
     assert ended.value.code == 2
-    assert "checkpoint.pt does not fit the recipe" in capsys.readouterr().err
+    assert "checkpoint.pt does not match the recipe" in capsys.readouterr().err
 
 
 def test_weights_that_keep_their_names_take_their_moments_along():

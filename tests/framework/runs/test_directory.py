@@ -17,6 +17,8 @@ from celstack.recipe.assembly import Assembly, Evaluation, Stage
 from celstack.recipe.load import read_recipe
 from celstack.recipe.resolve import resolve
 from celstack.runs.directory import RunDirectory
+from celstack.runs.finished import read_recipe_json
+from celstack.runs.results import collect_results
 from celstack.system import environment
 from celstack.testing.model import PlainSelector
 from celstack.testing.parts import (
@@ -98,12 +100,12 @@ def test_the_recipe_is_saved_as_it_was_written_too(directory, write, small, cata
 
 
 def test_the_recipe_of_a_run_is_known_as_json(directory, small, catalog):
-    assert directory.recipe() == ""
+    assert read_recipe_json(directory.folder) == ""
 
     resolved = resolve(read_recipe(small), catalog)
     directory.save_recipe(resolved)
 
-    assert json.loads(directory.recipe()) == resolved.as_table()
+    assert json.loads(read_recipe_json(directory.folder)) == resolved.as_table()
 
 
 def test_the_environment_is_saved(directory, small, catalog):
@@ -199,7 +201,7 @@ def test_a_checkpoint_remembers_how_long_the_log_was(directory):
     directory.save_checkpoint({"step": 1})
     directory.log(step=2)
 
-    directory.cut_log(saved(directory)["log"])
+    directory.truncate_log(saved(directory)["log"])
     directory.log(step=3)
 
     lines = (directory.folder / "log.jsonl").read_text().splitlines()
@@ -209,13 +211,13 @@ def test_a_checkpoint_remembers_how_long_the_log_was(directory):
 def test_a_log_that_is_shorter_than_it_was_is_left_alone(directory):
     directory.log(step=1)
 
-    directory.cut_log(1000)
+    directory.truncate_log(1000)
 
     assert (directory.folder / "log.jsonl").read_text() == '{"step": 1}\n'
 
 
 def test_no_log_needs_no_cut(directory):
-    directory.cut_log(0)
+    directory.truncate_log(0)
 
     assert not any(directory.folder.iterdir())
 
@@ -223,24 +225,24 @@ def test_no_log_needs_no_cut(directory):
 def test_a_folder_that_is_held_is_not_given_to_another(directory):
     other = RunDirectory(directory.folder)
 
-    with directory.held(), pytest.raises(CelstackError) as refused, other.held():
+    with directory.locked(), pytest.raises(CelstackError) as refused, other.locked():
         pytest.fail("held twice")
 
     assert str(refused.value) == (
-        f"{directory.folder}: another process is at work on this run; let it finish, "
+        f"{directory.folder}: this run is in use by another process; wait for it to finish, "
         "or stop it first"
     )
 
 
 def test_a_folder_that_was_held_is_free_again(directory):
-    with directory.held():
+    with directory.locked():
         pass
-    with RunDirectory(directory.folder).held():
+    with RunDirectory(directory.folder).locked():
         pass
 
 
 def test_results_are_scores_sprites_and_examples(directory, model):
-    directory.save_results(model.decomposer, model.assembly, {"mse": 0.5})
+    directory.save_results(collect_results(model.decomposer, model.assembly, {"mse": 0.5}))
 
     assert json.loads((directory.folder / "metrics.json").read_text()) == {"mse": 0.5}
     files = {path.relative_to(directory.folder).as_posix() for path in _files(directory)}
@@ -259,7 +261,9 @@ class Half(PlainMetric):
 def test_the_scores_of_images_are_saved_with_nothing_for_those_that_have_none(directory, model):
     model.assembly.metrics.extend([PlainMetric(), Half()])
 
-    directory.save_results(model.decomposer, model.assembly, {"half": 0.5, "plain_metric": 1.0})
+    directory.save_results(
+        collect_results(model.decomposer, model.assembly, {"half": 0.5, "plain_metric": 1.0})
+    )
 
     assert json.loads((directory.folder / "scores.json").read_text()) == {"half": [0.5, None]}
 
@@ -267,7 +271,9 @@ def test_the_scores_of_images_are_saved_with_nothing_for_those_that_have_none(di
 def test_what_scores_are_for_is_saved(directory, model):
     model.assembly.metrics.extend([PlainMetric(), Half()])
 
-    directory.save_results(model.decomposer, model.assembly, {"half": 0.5, "plain_metric": 1.0})
+    directory.save_results(
+        collect_results(model.decomposer, model.assembly, {"half": 0.5, "plain_metric": 1.0})
+    )
 
     about = json.loads((directory.folder / "evaluation.json").read_text())
     assert about == {"split": "test", "images": 8, "files": [], "percent": ["half"]}
@@ -276,14 +282,14 @@ def test_what_scores_are_for_is_saved(directory, model):
 def test_a_metric_that_was_not_measured_has_no_scores_either(directory, model):
     model.assembly.metrics.append(Half())
 
-    directory.save_results(model.decomposer, model.assembly, {})
+    directory.save_results(collect_results(model.decomposer, model.assembly, {}))
 
     assert json.loads((directory.folder / "scores.json").read_text()) == {}
     assert json.loads((directory.folder / "evaluation.json").read_text())["percent"] == []
 
 
 def test_a_metric_without_a_number_is_null(directory, model):
-    directory.save_results(model.decomposer, model.assembly, {"mse": math.nan})
+    directory.save_results(collect_results(model.decomposer, model.assembly, {"mse": math.nan}))
 
     text = (directory.folder / "metrics.json").read_text()
     assert json.loads(text, parse_constant=pytest.fail) == {"mse": None}
@@ -330,7 +336,7 @@ def test_sprites_are_saved_in_their_order_with_their_alpha(directory, model):
                 [0.0, 1.0, 0.6, 0.2 * number]
             )[:, None, None]
 
-    directory.save_results(model.decomposer, model.assembly, {})
+    directory.save_results(collect_results(model.decomposer, model.assembly, {}))
 
     for number in range(3):
         picture = Image.open(directory.folder / "sprites" / f"0{number}.png")

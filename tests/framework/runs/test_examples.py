@@ -6,7 +6,14 @@ import torch
 from PIL import Image
 
 from celstack.errors import CelstackError
-from celstack.runs.examples import FOLDER, Example, choose, file_names, find_stored, read_stored
+from celstack.runs.directory import EXAMPLES
+from celstack.runs.examples import (
+    Example,
+    choose_examples,
+    example_file_names,
+    find_stored,
+    read_stored,
+)
 
 NAN = float("nan")
 
@@ -16,8 +23,8 @@ def numbers(examples, kind):
 
 
 def test_of_shares_more_is_better_and_of_errors_less():
-    shares = choose({"ari": [0.1, 0.9, 0.5, 0.4]}, ["ari"], 4)
-    errors = choose({"mse": [0.1, 0.9, 0.5, 0.4]}, [], 4)
+    shares = choose_examples({"ari": [0.1, 0.9, 0.5, 0.4]}, ["ari"], 4)
+    errors = choose_examples({"mse": [0.1, 0.9, 0.5, 0.4]}, [], 4)
 
     assert (numbers(shares, "best"), numbers(shares, "worst")) == ([1], [0])
     assert (numbers(errors, "best"), numbers(errors, "worst")) == ([0], [1])
@@ -26,42 +33,42 @@ def test_of_shares_more_is_better_and_of_errors_less():
 def test_shares_count_first_and_errors_decide_between_equals():
     scores = {"mse": [0.1, 0.3, 0.2, 0.4], "ari": [0.5, 1.0, 1.0, 0.5]}
 
-    chosen = choose(scores, ["ari"], 4)
+    chosen = choose_examples(scores, ["ari"], 4)
 
     assert (numbers(chosen, "best"), numbers(chosen, "worst")) == ([2], [3])
 
 
 def test_the_best_and_the_worst_come_first_in_their_kind():
-    chosen = choose({"ari": [n / 99 for n in range(100)]}, ["ari"], 100)
+    chosen = choose_examples({"ari": [n / 99 for n in range(100)]}, ["ari"], 100)
 
     assert numbers(chosen, "best") == [99, 98, 97, 96, 95, 94, 93, 92]
     assert numbers(chosen, "worst") == [0, 1, 2, 3, 4, 5, 6, 7]
 
 
 def test_thirty_two_images_are_chosen_none_twice():
-    chosen = choose({"ari": [0.5] * 100}, ["ari"], 100)
+    chosen = choose_examples({"ari": [0.5] * 100}, ["ari"], 100)
 
     assert Counter(e.kind for e in chosen) == {"best": 8, "worst": 8, "random": 16}
     assert len({e.number for e in chosen}) == 32
-    assert chosen == choose({"ari": [0.5] * 100}, ["ari"], 100)
+    assert chosen == choose_examples({"ari": [0.5] * 100}, ["ari"], 100)
 
 
 def test_an_image_without_a_score_is_neither_best_nor_worst():
-    chosen = choose({"ari": [NAN, 0.2, 0.3, 0.4, 0.5]}, ["ari"], 5)
+    chosen = choose_examples({"ari": [NAN, 0.2, 0.3, 0.4, 0.5]}, ["ari"], 5)
 
     assert 0 in numbers(chosen, "random")
 
 
 def test_without_scores_all_are_random():
-    assert {e.kind for e in choose({}, [], 3)} == {"random"}
-    assert len(choose({}, [], 3)) == 3
+    assert {e.kind for e in choose_examples({}, [], 3)} == {"random"}
+    assert len(choose_examples({}, [], 3)) == 3
 
 
 def test_what_is_stored_is_found_in_its_order(tmp_path):
     examples = [Example("best", 7), Example("best", 2), Example("random", 100_000)]
-    (tmp_path / FOLDER).mkdir()
-    for name in [*file_names(examples), "notes.png", "a-b-c.png"]:
-        Image.new("RGB", (3, 2), "red").save(tmp_path / FOLDER / name)
+    (tmp_path / EXAMPLES).mkdir()
+    for name in [*example_file_names(examples), "notes.png", "a-b-c.png"]:
+        Image.new("RGB", (3, 2), "red").save(tmp_path / EXAMPLES / name)
 
     assert list(find_stored(tmp_path)) == examples
 
@@ -77,7 +84,7 @@ def test_an_image_is_read_as_it_was_stored(tmp_path, channels):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [(b"no image", "cannot be read"), (None, "is not 5 x 4")]
+    ("content", "said"), [(b"no image", "cannot be read"), (None, "expected 5 x 4 pixels")]
 )
 def test_what_cannot_be_used_is_told(tmp_path, content, said):
     path = tmp_path / "a.png"

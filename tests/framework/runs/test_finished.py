@@ -4,7 +4,7 @@ import math
 import pytest
 
 from celstack.errors import CelstackError
-from celstack.runs.finished import LAST_STEPS, check_run, final_loss, read_finished
+from celstack.runs.finished import MAX_FINAL_LOSS_STEPS, check_run, final_loss, read_finished
 
 
 @pytest.fixture
@@ -55,12 +55,12 @@ def test_what_is_not_there_is_no_run(tmp_path):
 def test_a_file_is_no_run(tmp_path):
     (tmp_path / "file").write_text("")
 
-    with pytest.raises(CelstackError, match="is a file, not the folder of a run"):
+    with pytest.raises(CelstackError, match="is a file, not a run folder"):
         check_run(tmp_path / "file")
 
 
 def test_any_folder_is_no_run(tmp_path):
-    with pytest.raises(CelstackError, match=r"is not a run, for it has no resolved\.toml$"):
+    with pytest.raises(CelstackError, match=r"not a run folder \(no resolved\.toml\)$"):
         check_run(tmp_path)
 
 
@@ -70,7 +70,7 @@ def test_the_folder_above_runs_suggests_the_last(fake_run):
     with pytest.raises(CelstackError) as refused:
         check_run(first.parent)
 
-    assert str(refused.value).endswith(f"it holds runs, the last of which is {second}")
+    assert str(refused.value).endswith(f"it contains runs, the latest is {second}")
 
 
 def test_a_run_that_is_not_finished_is_said_to_be(fake_run):
@@ -81,9 +81,9 @@ def test_a_run_that_is_not_finished_is_said_to_be(fake_run):
         read_finished(folder)
 
     assert str(refused.value) == (
-        f"{folder}: is not finished, for it has no metrics.json; "
-        f"'run-recipe --resume {folder}' goes on with it, and "
-        f"'celstack evaluate {folder}' scores its last checkpoint"
+        f"{folder}: not finished (no metrics.json); resume it with "
+        f"'run-recipe --resume {folder}', or score its last checkpoint with "
+        f"'celstack evaluate {folder}'"
     )
 
 
@@ -119,7 +119,8 @@ def test_the_final_loss_is_the_mean_over_the_last_tenth_of_all_steps(log):
 
 
 def test_the_final_loss_is_that_of_few_steps_in_a_long_run(log):
-    path = log(*(step(n, float(n > 20 * LAST_STEPS)) for n in range(1, 21 * LAST_STEPS + 1)))
+    few = MAX_FINAL_LOSS_STEPS
+    path = log(*(step(n, float(n > 20 * few)) for n in range(1, 21 * few + 1)))
 
     assert final_loss(path) == 1.0
 

@@ -117,14 +117,14 @@ def test_data_for_a_dataset_that_reads_none_is_refused(small_run, monkeypatch):
 
     line = refusal(small_run, data="here")
 
-    assert line == "--data here: tetrominoes reads no files, for it takes no root"
+    assert line == "--data here: tetrominoes reads no files (it has no option root)"
 
 
 def test_a_run_without_a_checkpoint_has_learned_nothing(copied_run):
     (copied_run / "checkpoint.pt").unlink()
 
     assert refusal(copied_run) == (
-        "RUN/checkpoint.pt: is missing: nothing was learned in this run yet"
+        "RUN/checkpoint.pt: is missing: this run has no checkpoint yet"
     )
 
 
@@ -150,13 +150,15 @@ def test_a_checkpoint_with_one_bit_of_a_weight_flipped_is_refused(copied_run):
 def test_a_checkpoint_that_would_run_code_is_refused(copied_run):
     torch.save(os.system, copied_run / "checkpoint.pt")
 
-    assert refusal(copied_run) == "RUN/checkpoint.pt: holds something else than weights"
+    assert refusal(copied_run) == "RUN/checkpoint.pt: contains objects other than tensors"
 
 
 def test_a_checkpoint_of_somebody_else_is_refused(copied_run):
     torch.save({"step": 1}, copied_run / "checkpoint.pt")
 
-    assert "it lacks model, optimizer, sprites_frozen, stage, version" in refusal(copied_run)
+    assert "missing or invalid: model, optimizer, sprites_frozen, stage, version" in refusal(
+        copied_run
+    )
 
 
 @pytest.mark.parametrize(
@@ -172,7 +174,7 @@ def test_a_checkpoint_of_other_things_under_the_same_names_is_refused(
 ):
     change_checkpoint(copied_run, **change)
 
-    assert refusal(copied_run).endswith(f": it lacks {lacks}")
+    assert refusal(copied_run).endswith(f": missing or invalid: {lacks}")
 
 
 def test_a_recipe_without_a_dataset_is_refused_whatever_data_is_given(copied_run):
@@ -186,7 +188,7 @@ def test_a_recipe_without_a_dataset_is_refused_whatever_data_is_given(copied_run
 def test_a_checkpoint_of_another_version_is_refused(copied_run, made):
     change_checkpoint(copied_run, version=made)
 
-    assert f"was made by celstack {made}, and this is " in refusal(copied_run)
+    assert f"was written by celstack {made}, but this is " in refusal(copied_run)
 
 
 def test_a_checkpoint_of_a_version_that_only_mends_faults_is_not(copied_run, monkeypatch):
@@ -198,7 +200,7 @@ def test_a_checkpoint_of_a_version_that_only_mends_faults_is_not(copied_run, mon
 
 def test_weights_of_another_shape_are_refused(small_run):
     assert refusal(small_run, overrides=["sprites.size=[23, 24]"]).startswith(
-        "RUN: checkpoint.pt does not fit the recipe: sprites.colour is "
+        "RUN: checkpoint.pt does not match the recipe: sprites.colour is "
         "[2, 3, 24, 24], not [2, 3, 23, 24]"
     )
 
@@ -208,14 +210,14 @@ def test_a_stage_that_the_recipe_has_not_is_refused(copied_run, stage):
     change_checkpoint(copied_run, stage=stage)
 
     assert refusal(copied_run) == (
-        f"RUN: checkpoint.pt does not fit the recipe: it is of stage {stage}, of 1"
+        f"RUN: checkpoint.pt does not match the recipe: it is in stage {stage} of 1"
     )
 
 
 def test_weights_that_the_model_has_not_are_refused(small_run):
     line = refusal(small_run, overrides=["transforms.layer=['position']"])
 
-    assert line.startswith("RUN: checkpoint.pt does not fit the recipe: ")
+    assert line.startswith("RUN: checkpoint.pt does not match the recipe: ")
 
 
 @pytest.mark.parametrize(
@@ -233,4 +235,4 @@ def test_missing_and_strange_weights_are_named(copied_run, change, said):
     change(model)
     change_checkpoint(copied_run, model=model)
 
-    assert refusal(copied_run) == f"RUN: checkpoint.pt does not fit the recipe: {said}"
+    assert refusal(copied_run) == f"RUN: checkpoint.pt does not match the recipe: {said}"

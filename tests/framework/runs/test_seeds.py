@@ -20,12 +20,14 @@ def test_seeds_are_a_number_or_a_list(text, seeds):
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "many", "1,1", "1,", "1.5", "0x"])
 def test_other_words_are_no_seeds(text):
-    with pytest.raises(CelstackError, match=r"--seeds .*: say how many, as in 5, or which"):
+    with pytest.raises(
+        CelstackError, match=r"--seeds .*: expected a number of seeds, such as 5, or"
+    ):
         parse_seeds(text)
 
 
 def test_a_seed_taken_for_a_number_of_runs_is_noticed():
-    with pytest.raises(CelstackError, match="was --seed 12345 meant"):
+    with pytest.raises(CelstackError, match="did you mean --seed 12345"):
         parse_seeds("12345")
 
 

@@ -12,7 +12,7 @@ from celstack.hookspecs import hookimpl
 from celstack.interfaces.observer import Observer
 from celstack.model.decomposer import Decomposer
 from celstack.recipe.assembly import Assembly, Evaluation, Stage, Training, Transforms
-from celstack.report.training_log import read_history
+from celstack.report.training_log import read_training_log
 from celstack.runs.directory import RunDirectory
 from celstack.runs.findings import MEANINGS, Finding
 from celstack.testing.model import PlainSelector
@@ -230,7 +230,7 @@ def test_findings_are_in_the_log_and_read_from_it(heard, tmp_path):
     log = directory.folder / "log.jsonl"
     lines = [line for line in map(json.loads, log.read_text().splitlines()) if "health" in line]
     assert [line["step"] for line in lines] == [10, 20, 30, 40]
-    history = read_history(log)
+    history = read_training_log(log)
     found = next(line for line in history.health if line.part == "sprite 0")
     assert (found.kind, found.first, found.last) == ("transparent-sprite", 10, 40)
 
@@ -241,7 +241,7 @@ def test_findings_are_in_the_log_and_read_from_it(heard, tmp_path):
 def test_lines_that_make_no_sense_are_passed_over(tmp_path, line):
     (tmp_path / "log.jsonl").write_text('{"step": 1, "health": ' + line + "}\n")
 
-    assert read_history(tmp_path / "log.jsonl").health == []
+    assert read_training_log(tmp_path / "log.jsonl").health == []
 
 
 def test_every_kind_is_explained_by_a_command(monkeypatch, capsys):

@@ -316,5 +316,6 @@ def test_a_run_that_is_at_work_cannot_be_resumed(tmp_path):
     run(make(Meddling()), folder, resume=True)
 
     assert refused == [
-        f"{folder}: another process is at work on this run; let it finish, or stop it first"
+        f"{folder}: this run is in use by another process; wait for it to finish, "
+        "or stop it first"
     ]

@@ -29,7 +29,7 @@ def main(arguments: argparse.Namespace) -> None:
     import torch
 
     from celstack.cli.output import print_line
-    from celstack.evaluation.visualize import to_picture
+    from celstack.evaluation.visualize import to_pil_image
     from celstack.export.scene_json import read_scene
     from celstack.files import commit, staging_dir
     from celstack.runs.open import open_run
@@ -39,7 +39,7 @@ def main(arguments: argparse.Namespace) -> None:
     for path, picture in pictures.items():
         with staging_dir(picture.parent) as staging, torch.no_grad():
             image = decomposer.render(scenes[path]).image[0]
-            to_picture(image).save(staging / picture.name, "png")
+            to_pil_image(image).save(staging / picture.name, "png")
             commit(staging, picture.parent)
         print_line(str(picture))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from celstack.cli.commands.run import DEFAULT_OUT, add_overrides
 
 if TYPE_CHECKING:
-    from celstack.runs.sweep.results import Results
+    from celstack.runs.sweep.results import SweepResults
     from celstack.runs.sweep.run import Runner
 
 
@@ -58,9 +58,9 @@ def main(arguments: argparse.Namespace) -> None:
     """Validate all runs, run those that are not finished, and write a summary."""
     from celstack.errors import CelstackError
     from celstack.registry.catalog import Catalog
-    from celstack.runs.sweep.folders import default_folder, held
+    from celstack.runs.sweep.folders import default_folder, locked_folder
     from celstack.runs.sweep.plan import make_plan
-    from celstack.runs.sweep.slurm import prepare, read_settings, run_there
+    from celstack.runs.sweep.slurm import make_executor, read_settings, run_on_cluster
 
     if arguments.jobs is not None and arguments.jobs < 1:
         raise CelstackError(f"--jobs {arguments.jobs}: must be at least 1")
@@ -71,8 +71,8 @@ def main(arguments: argparse.Namespace) -> None:
     plan = make_plan(arguments.recipe, arguments.set, arguments.grid, catalog)
 
     from celstack.cli.output import print_line
-    from celstack.runs.sweep.local import run_here
-    from celstack.runs.sweep.run import check_here, check_parts, conduct
+    from celstack.runs.sweep.local import run_locally
+    from celstack.runs.sweep.run import check_machine, check_parts, run_sweep
 
     default = default_folder(Path(DEFAULT_OUT), plan.runs[0].resolved.name, plan.axes)
     folder = Path(arguments.out) if arguments.out else default
@@ -80,14 +80,14 @@ def main(arguments: argparse.Namespace) -> None:
     device = arguments.device
     steps: list[int | None] = [None] * len(plan.runs)
     if arguments.launcher:
-        executor = prepare(arguments.launcher, folder / "jobs", settings, arguments.jobs)
-        runner: Runner = partial(run_there, executor=executor, device=device)
+        executor = make_executor(arguments.launcher, folder / "jobs", settings, arguments.jobs)
+        runner: Runner = partial(run_on_cluster, executor=executor, device=device)
     else:
-        steps = check_here(plan, assemblies, device)
-        runner = partial(run_here, jobs=arguments.jobs or 1, device=device)
+        steps = check_machine(plan, assemblies, device)
+        runner = partial(run_locally, jobs=arguments.jobs or 1, device=device)
     announce = (lambda _: None) if arguments.quiet else print_line
-    with held(folder):
-        results = conduct(plan, folder, runner, steps, arguments.quiet, announce)
+    with locked_folder(folder):
+        results = run_sweep(plan, folder, runner, steps, arguments.quiet, announce)
         if results.runs:
             _save_summary(results, folder, arguments.quiet)
     if arguments.quiet:
@@ -95,7 +95,7 @@ def main(arguments: argparse.Namespace) -> None:
     _raise_on_failures(results)
 
 
-def _save_summary(results: Results, folder: Path, quiet: bool) -> None:
+def _save_summary(results: SweepResults, folder: Path, quiet: bool) -> None:
     """Print the table, and write it as Markdown, as JSON and as a page with plots."""
     from celstack.cli.commands.table import print_tables
     from celstack.cli.output import print_line, print_warning
@@ -107,7 +107,7 @@ def _save_summary(results: Results, folder: Path, quiet: bool) -> None:
     if not quiet:
         print_tables(table)
     try:
-        write_atomic(folder / "sweep.json", to_json(results.as_table()))
+        write_atomic(folder / "sweep.json", to_json(results.to_dict()))
         write_atomic(folder / "sweep.md", as_markdown(table))
         write_atomic(folder / "sweep.html", make_sweep_page(results))
     except OSError as error:
@@ -117,13 +117,13 @@ def _save_summary(results: Results, folder: Path, quiet: bool) -> None:
         print_line(f"Summary: {folder / 'sweep.html'} (open it in a browser)")
 
 
-def _raise_on_failures(results: Results) -> None:
+def _raise_on_failures(results: SweepResults) -> None:
     from celstack.cli.output import print_error
     from celstack.errors import RunFailedError
-    from celstack.runs.sweep.grid import spell
+    from celstack.runs.sweep.grid import format_cell
 
     for cell, reason in results.failures:
-        print_error(f"{spell(cell)}: failed: {reason}")
+        print_error(f"{format_cell(cell)}: failed: {reason}")
     if results.failures:
         count = len(results.failures) + len(results.runs)
         raise RunFailedError(

@@ -1,6 +1,6 @@
 "use strict";
 
-/** The editor: one example at a time on the stage, and what buttons, keys and pointers ask. */
+/** The editor: shows one example at a time, and handles buttons, keys and pointers. */
 (() => {
   const celstack = window.celstack;
   const { Session } = celstack;
@@ -10,9 +10,9 @@
     "]": "clockwise", "[": "anticlockwise", Delete: "delete", Backspace: "delete",
     h: "hide", PageUp: "forward", PageDown: "backward", n: "next", Escape: "none",
   };
-  const DONE = { move: "moved", scale: "is resized", turn: "turned" };
-  /** What leaves the scene as it is, so that the original may go on being shown. */
-  const LOOKS = ["compare", "png", "json", "next", "none"];
+  const DONE = { move: "moved", scale: "is resized", turn: "rotated" };
+  /** Actions that do not change the scene, so that the original image may stay visible. */
+  const READ_ONLY = ["compare", "png", "json", "next", "none"];
 
   class Editor {
     constructor(root, model) {
@@ -39,33 +39,33 @@
       return this.sessions[this.number];
     }
 
-    open(number, aloud = true) {
+    open(number, announced = true) {
       this.number = number;
       const { name, original } = this.model.examples[number];
       this.part("original").src = original;
       this.refresh();
-      if (aloud) {
-        this.say(`${name || `Example ${number + 1}`}, ${this.session.objects().length} objects`);
+      if (announced) {
+        this.announce(`${name || `Example ${number + 1}`}, ${this.session.objects().length} objects`);
       }
     }
 
     select(layer) {
       this.session.selected = layer;
       this.refresh();
-      this.say(layer === null ? "Nothing is selected" : `Object ${layer + 1} is selected`);
+      this.announce(layer === null ? "No object selected" : `Object ${layer + 1} is selected`);
     }
 
-    /** Show the original image instead of the scene, or no longer. */
+    /** Show the original image instead of the scene, or hide it. */
     showOriginal(shown) {
       this.part("original").hidden = !shown;
       this.panel.control("compare").setAttribute("aria-pressed", String(shown));
     }
 
-    say(text) {
+    announce(text) {
       this.part("status").textContent = text;
     }
 
-    /** Paint and list everything as it is now; once a frame, however often it is asked. */
+    /** Schedule a redraw, at most one per animation frame. */
     refresh() {
       this.frame ??= requestAnimationFrame(() => {
         this.frame = null;
@@ -73,8 +73,8 @@
       });
     }
 
-    /** Paint now what waits for the next frame: what is asked of the stage is of this scene. */
-    settle() {
+    /** Draw now if a redraw is scheduled, so that the stage shows the current scene. */
+    flush() {
       if (this.frame) {
         cancelAnimationFrame(this.frame);
         this.frame = null;
@@ -92,24 +92,24 @@
       panel.update(session, this.number);
       const { painter } = stage;
       const shown = selected !== null && !session.isHidden(selected);
-      panel.showColours(
-        shown && celstack.meanColour(painter.changed(scene.layers[selected], selected)),
-        celstack.meanColour(painter.backdropImage(scene.background)));
+      panel.showColors(
+        shown && celstack.meanColor(painter.changed(scene.layers[selected], selected)),
+        celstack.meanColor(painter.backdropImage(scene.background)));
     }
 
-    /** Do what a control or a key stands for, unless it says why that cannot be. */
+    /** Perform the action of a control or key, or announce why it is disabled. */
     act(name, given = {}) {
-      this.settle();
+      this.flush();
       const control = this.root.querySelector(`[data-do="${name}"]`);
       this.panel.enable(this.session);
-      const why = control?.dataset.reason
+      const reason = control?.dataset.reason
         || (name === "swap" && this.session.selected === null ? "Select an object first." : "");
-      if (!why && !LOOKS.includes(name)) {
+      if (!reason && !READ_ONLY.includes(name)) {
         this.showOriginal(false);
       }
-      const said = why || this.actions[name](this.session, this.session.selected, given);
-      if (said) {
-        this.say(said);
+      const message = reason || this.actions[name](this.session, this.session.selected, given);
+      if (message) {
+        this.announce(message);
       }
       this.refresh();
     }
@@ -122,7 +122,7 @@
       link.download = `${plain}.${ending}`;
       link.click();
       setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-      this.say(`Saved as ${link.download}`);
+      this.announce(`Saved as ${link.download}`);
     }
 
     listen() {
@@ -147,12 +147,12 @@
           this.session.place(layer, matrix, { gesture, again: true });
           this.refresh();
         },
-        drop: (kind) => this.say(`Object ${this.session.selected + 1} ${DONE[kind]}`),
+        drop: (kind) => this.announce(`Object ${this.session.selected + 1} ${DONE[kind]}`),
       });
     }
 
     grab(pixel) {
-      this.settle();
+      this.flush();
       const { selected } = this.session;
       const kind = this.stage.handleAt(pixel);
       if (kind !== null) {
@@ -181,7 +181,7 @@
       const name = KEYS[event.key.length === 1 ? event.key.toLowerCase() : event.key];
       if (name && (this.session.selected !== null || name === "next")) {
         event.preventDefault();
-        // What is held down is undone at once.
+        // Repeated changes by a key that is held down are undone together.
         this.held = event.repeat && this.held?.name === name ? this.held : { name };
         this.act(name, { far: event.shiftKey, gesture: this.held });
       }
@@ -200,7 +200,7 @@
     } catch (error) {
       const trouble = root.querySelector('[data-part="trouble"]');
       trouble.hidden = false;
-      trouble.textContent = `The editor cannot work in this browser: ${error.message}.`;
+      trouble.textContent = `The editor does not work in this browser: ${error.message}.`;
     }
   }
 

@@ -1,23 +1,23 @@
 "use strict";
 
-/** Edits of scenes. They change the scene they are given, which is the table of a scene file. */
+/** Edits of scenes, in place. A scene is the content of a scene file. */
 Object.assign(window.celstack, (() => {
   const { chained, inverse, shift, about, paramsOf, atRest, changePixels, clamp } =
     window.celstack;
-  const LARGEST = 1e6; // as in celstack.export.scene_json
-  const STILL = [1, 0, 0, 0, 1, 0];
-  /** Tell whether a matrix moves nothing. */
-  const near = (matrix) => matrix.every((value, at) => Math.abs(value - STILL[at]) < 1e-6);
-  const sound = (params) =>
-    params.every((value) => Number.isFinite(value) && Math.abs(value) <= LARGEST);
+  const MAX_PARAMETER = 1e6; // as in celstack.export.scene_json
+  const IDENTITY = [1, 0, 0, 0, 1, 0];
+  /** Return whether a matrix is nearly the identity. */
+  const isIdentity = (matrix) => matrix.every((value, at) => Math.abs(value - IDENTITY[at]) < 1e-6);
+  const isValid = (params) =>
+    params.every((value) => Number.isFinite(value) && Math.abs(value) <= MAX_PARAMETER);
 
   /**
-   * Move a layer on its canvas by a matrix, and return what its warps could not follow.
+   * Move a layer on its canvas by a matrix, and return the rest that its warps cannot express.
    *
-   * The last warp is the first to look: what it cannot do is left to those before it.
+   * The last warp takes as much as it can, and leaves the rest to those before it.
    */
   function place(model, layer, matrix) {
-    let left = inverse(matrix);
+    let rest = inverse(matrix);
     const warps = [
       ...model.chains.sprite.map((transform) => [transform, layer.sprite_params]),
       ...model.chains.layer.map((transform) => [transform, layer.layer_params]),
@@ -25,84 +25,84 @@ Object.assign(window.celstack, (() => {
     for (const [transform, table] of warps.reverse()) {
       const { part, key, active } = transform;
       const before = paramsOf(transform, table);
-      const followed = active && part.follow ? part.follow([...before], left) : null;
-      const after = followed && sound(followed) ? followed : before;
+      const followed = active && part.follow ? part.follow([...before], rest) : null;
+      const after = followed && isValid(followed) ? followed : before;
       if (after === followed) {
         table[key] = followed;
       }
       if (part.matrix) {
-        const wanted = chained(part.matrix(before), left);
-        left = chained(wanted, inverse(part.matrix(after)));
+        const wanted = chained(part.matrix(before), rest);
+        rest = chained(wanted, inverse(part.matrix(after)));
       } else if (after === followed) {
-        left = STILL;
+        rest = IDENTITY;
       }
     }
-    return left;
+    return rest;
   }
 
-  /** Find out what can be done to the objects of a model, and why not what cannot. */
+  /** Return which edits a model supports, and the reasons for those that it does not. */
   function abilities(model) {
-    const can = (matrix) => near(place(model, {
+    const can = (matrix) => isIdentity(place(model, {
       sprite_params: atRest(model.chains.sprite), layer_params: atRest(model.chains.layer),
     }, matrix));
-    const centre = { x: 0, y: 0 };
+    const center = { x: 0, y: 0 };
     const found = {
       move: can(shift(0.1, 0.05)),
-      scale: can(about(centre, 0.9, 0)),
-      turn: can(about(centre, 1, 0.1)),
-      recolour: Boolean(painter(model.chains.sprite) || painter(model.chains.layer)),
-      backdrop: Boolean(painter(model.chains.background)),
+      scale: can(about(center, 0.9, 0)),
+      turn: can(about(center, 1, 0.1)),
+      recolor: Boolean(recolorTransform(model.chains.sprite) || recolorTransform(model.chains.layer)),
+      backdrop: Boolean(recolorTransform(model.chains.background)),
     };
     const { sprite, layer, background } = model.chains;
-    const why = (what, cannot, chain) => {
+    const reason = (what, cannot, chain) => {
       const used = [...new Set(chain.map(({ name }) => name))];
       return `${what} of this model cannot be ${cannot} (transforms: ${used.join(", ") || "none"}).`;
     };
-    const objects = (cannot) => why("Objects", cannot, [...sprite, ...layer]);
+    const objects = (cannot) => reason("Objects", cannot, [...sprite, ...layer]);
     return {
       ...found,
-      why: {
+      reasons: {
         move: objects("moved"),
         scale: objects("resized"),
-        turn: objects("turned"),
-        recolour: objects("recoloured"),
-        backdrop: why("Backgrounds", "recoloured", background),
+        turn: objects("rotated"),
+        recolor: objects("recolored"),
+        backdrop: reason("Backgrounds", "recolored", background),
       },
     };
   }
 
-  const painter = (chain) => chain.find(({ active, part }) => active && part.recolour);
+  const recolorTransform = (chain) => chain.find(({ active, part }) => active && part.recolour);
 
-  /** Give an image that passes these chains another colour on the whole. */
+  /** Set the parameters that give an image, after these chains, another mean color. */
   function repaint(image, chains, to) {
-    let arrived = image;
+    let current = image;
     for (const [chain, table] of chains) {
-      const transform = painter(chain);
+      const transform = recolorTransform(chain);
       if (transform) {
-        arrived = changePixels(arrived, chain.slice(0, chain.indexOf(transform)), table);
-        const params = transform.part.recolour(meanColour(arrived), to);
-        if (sound(params)) {
+        current = changePixels(current, chain.slice(0, chain.indexOf(transform)), table);
+        const params = transform.part.recolour(meanColor(current), to);
+        if (isValid(params)) {
           table[transform.key] = params;
         }
         return;
       }
-      arrived = changePixels(arrived, chain, table);
+      current = changePixels(current, chain, table);
     }
   }
 
-  function recolour(model, layer, to) {
+  function recolor(model, layer, to) {
     repaint(model.sprites[layer.sprite], [
       [model.chains.sprite, layer.sprite_params], [model.chains.layer, layer.layer_params],
     ], to);
   }
 
-  function recolourBackdrop(model, background, to) {
+  function recolorBackdrop(model, background, to) {
     const chains = [[model.chains.background, background.params]];
     repaint(model.backgrounds[background.number], chains, to);
   }
 
-  /** Return the colour of an image on the whole, where it is opaque. */
-  function meanColour({ depth, height, width, data }) {
+  /** Return the mean color of an image, weighted by alpha. */
+  function meanColor({ depth, height, width, data }) {
     const size = height * width;
     const sums = new Array(depth - 1).fill(0);
     let total = 1e-6;
@@ -116,7 +116,7 @@ Object.assign(window.celstack, (() => {
     return sums.map((sum) => clamp(sum / total, 0, 1));
   }
 
-  /** Let one layer hide another. */
+  /** Put one layer in front of another. */
   function hide(scene, front, back) {
     scene.occlusion[front][back] = 1;
     scene.occlusion[back][front] = 0;
@@ -131,14 +131,14 @@ Object.assign(window.celstack, (() => {
     });
   }
 
-  /** Sort layers: the one that hides most of the others comes first. */
+  /** Sort layers from front to back, by how many others they occlude. */
   function frontToBack(scene, layers) {
     const hides = (layer) =>
       layers.reduce((sum, other) => sum + scene.occlusion[layer][other], 0);
     return [...layers].sort((one, other) => hides(other) - hides(one) || other - one);
   }
 
-  /** Return the next layer that hides this one, or is hidden by it; undefined if none does. */
+  /** Return the next layer in front of this one, or behind it; undefined if there is none. */
   function nextTo(scene, layer, layers, forward) {
     const beyond = frontToBack(scene, layers).filter((other) => other !== layer
       && (forward ? scene.occlusion[other][layer] : scene.occlusion[layer][other]) > 0.5);
@@ -146,7 +146,7 @@ Object.assign(window.celstack, (() => {
   }
 
   return {
-    near, place, abilities, recolour, recolourBackdrop, meanColour, hide, toEnd,
+    isIdentity, place, abilities, recolor, recolorBackdrop, meanColor, hide, toEnd,
     frontToBack, nextTo,
   };
 })());

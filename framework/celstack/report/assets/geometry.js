@@ -1,12 +1,12 @@
 "use strict";
 
-/** Points, matrices and soft bounds: the same conventions as in Python. */
+/** Points, matrices and soft bounds, with the conventions of celstack.geometry. */
 window.celstack = window.celstack || {};
 
 Object.assign(window.celstack, (() => {
   const SLOPE = 0.01;
   const BOUND = 8;
-  const NEAREST = 1e-3;
+  const MIN_DEPTH = 1e-3;
 
   const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
 
@@ -19,11 +19,11 @@ Object.assign(window.celstack, (() => {
     return Math.exp(bounded) * (1 + value - bounded);
   }
 
-  /** Keep a depth off zero, on its own side. */
+  /** Bound the absolute value of a depth from below, keeping its sign. */
   const offHorizon = (depth) =>
-    depth < 0 ? Math.min(depth, -NEAREST) : Math.max(depth, NEAREST);
+    depth < 0 ? Math.min(depth, -MIN_DEPTH) : Math.max(depth, MIN_DEPTH);
 
-  /** Return the map that looks through the first, then through the second. */
+  /** Return the product of two matrices: the second is applied to points first. */
   function chained([a, b, c, d, e, f], [p, q, r, s, t, u]) {
     return [
       a * p + b * s, a * q + b * t, a * r + b * u + c,
@@ -41,20 +41,20 @@ Object.assign(window.celstack, (() => {
 
   const shift = (right, down) => [1, 0, right, 0, 1, down];
 
-  /** Resize and turn about a point; angles are clockwise on screen, in radians. */
+  /** Scale and rotate about a point; angles are clockwise on screen, in radians. */
   function about({ x, y }, scale, angle) {
     const cos = scale * Math.cos(angle);
     const sin = scale * Math.sin(angle);
     return [cos, -sin, x - cos * x + sin * y, sin, cos, y - sin * x - cos * y];
   }
 
-  /** Say how far x and y reach on a canvas of this size. */
+  /** Return the largest x and y on a canvas of this size. */
   function extent(height, width) {
     const longer = Math.max(height, width);
     return [width / longer, height / longer];
   }
 
-  /** List the pixel centres of a canvas row by row, x and y of each. */
+  /** Return the pixel centers of a canvas, row by row, as x and y of each. */
   function canvasPoints(height, width) {
     const [reachX, reachY] = extent(height, width);
     const points = new Float64Array(2 * height * width);

@@ -1,8 +1,8 @@
 "use strict";
 
-/** A model as a page holds it: sprites, backgrounds, chains of transforms, examples. */
+/** The model in a page: sprites, backgrounds, chains of transforms, examples. */
 Object.assign(window.celstack, (() => {
-  /** Undo celstack.report.packed_images: a list of images, each with its planes in one array. */
+  /** Decode celstack.report.packed_images: a list of images, each with its planes in one array. */
   async function unpack({ shape, low, step, data }) {
     const [count, depth, height, width] = shape;
     const bytes = await inflate(Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0)));
@@ -26,17 +26,17 @@ Object.assign(window.celstack, (() => {
     return new Uint8Array(await new Response(stream).arrayBuffer());
   }
 
-  /** Give every transform of a chain its code. */
+  /** Instantiate the browser code of every transform of a chain. */
   function build(chain, code) {
     return chain.map((transform) => {
       if (!code[transform.code]) {
-        throw new Error(`the code of the transform ${transform.name} does not run here`);
+        throw new Error(`the code of the transform ${transform.name} failed to load`);
       }
       return { ...transform, part: code[transform.code](transform.options, window.celstack) };
     });
   }
 
-  /** Make a model of the data in a page and the functions that its transforms brought. */
+  /** Load a model from the data of a page and the browser code of its transforms. */
   async function load(data, code) {
     const chains = {};
     for (const [kind, chain] of Object.entries(data.chains)) {
@@ -50,12 +50,12 @@ Object.assign(window.celstack, (() => {
     };
   }
 
-  /** Return the parameters of a transform, or those of its rest pose while it does not work. */
+  /** Return the parameters of a transform; zeros, its rest pose, if it is inactive. */
   function paramsOf(transform, table) {
     return transform.active ? table[transform.key] : new Array(transform.count).fill(0);
   }
 
-  /** Return the parameters of the rest pose of a whole chain. */
+  /** Return the parameters of a chain in its rest pose. */
   function atRest(chain) {
     return Object.fromEntries(
       chain.map(({ key, count }) => [key, new Array(count).fill(0)]));

@@ -1,6 +1,6 @@
 "use strict";
 
-/** The panel beside the stage: examples, objects, palettes, and why a control cannot work. */
+/** The panel next to the stage: examples, objects, palettes, and why controls are disabled. */
 Object.assign(window.celstack, (() => {
   const { changePixels, toPicture } = window.celstack;
 
@@ -11,7 +11,7 @@ Object.assign(window.celstack, (() => {
     return element;
   }
 
-  /** Draw an image of a model, as it was learned. */
+  /** Draw an image of the model on a canvas. */
   function thumbnail({ depth, height, width, data }, withAlpha) {
     const canvas = make("canvas", { width, height, "aria-hidden": "true" });
     const alpha = withAlpha ? data.subarray((depth - 1) * height * width) : null;
@@ -20,40 +20,40 @@ Object.assign(window.celstack, (() => {
     return canvas;
   }
 
-  /** Write a colour of one or three channels as inputs want it. */
-  function toHex(colour) {
-    const channels = colour.length === 1 ? [colour[0], colour[0], colour[0]] : colour;
+  /** Format a color of one or three channels for a color input. */
+  function toHex(color) {
+    const channels = color.length === 1 ? [color[0], color[0], color[0]] : color;
     const digits = (value) =>
       Math.round(255 * Math.min(Math.max(value, 0), 1)).toString(16).padStart(2, "0");
     return `#${channels.map(digits).join("")}`;
   }
 
-  /** Read a colour of an input as one or three channels. */
+  /** Parse the value of a color input as one or three channels. */
   function fromHex(text, channels) {
-    const colour = [1, 3, 5].map((at) => parseInt(text.slice(at, at + 2), 16) / 255);
-    return channels === 1 ? [(colour[0] + colour[1] + colour[2]) / 3] : colour;
+    const color = [1, 3, 5].map((at) => parseInt(text.slice(at, at + 2), 16) / 255);
+    return channels === 1 ? [(color[0] + color[1] + color[2]) / 3] : color;
   }
 
   class Panel {
-    constructor(root, model, painter, able, tell) {
+    constructor(root, model, painter, able, callbacks) {
       Object.assign(this, { root, model, painter, able });
       this.part = (name) => root.querySelector(`[data-part="${name}"]`);
       this.control = (name) => root.querySelector(`[data-do="${name}"]`);
       this.examples = model.examples.map(({ name, original }, number) => this.choice(
         "examples", make("img", { src: original, alt: "" }), name || `Example ${number + 1}`,
-        () => tell.example(number)));
+        () => callbacks.example(number)));
       this.sprites = model.sprites.map((image, number) => this.choice(
-        "sprites", thumbnail(image, true), model.names[number], () => tell.sprite(number)));
+        "sprites", thumbnail(image, true), model.names[number], () => callbacks.sprite(number)));
       const none = make("span", { class: "editor-none", "aria-hidden": "true" });
       const plain = model.backgrounds.map((image, number) => [
         thumbnail(image, false), `Background ${number}`, number]);
       this.backgrounds = [...plain, [none, "No background", null]].map(
         ([picture, label, number]) => this.choice(
-          "backgrounds", picture, label, () => tell.background(number)));
+          "backgrounds", picture, label, () => callbacks.background(number)));
       this.part("background").hidden = model.backgrounds.length === 0;
       const layers = model.examples[0].scene.layers;
       this.objects = layers.map((_, layer) => make("li", {}, this.button(
-        [make("span", { class: "editor-thumb" }), make("span")], () => tell.object(layer))));
+        [make("span", { class: "editor-thumb" }), make("span")], () => callbacks.object(layer))));
     }
 
     button(children, act) {
@@ -62,7 +62,7 @@ Object.assign(window.celstack, (() => {
       return button;
     }
 
-    /** Add a picture to choose to one of the parts; its name is its label and its hint. */
+    /** Add a button with a picture to a part; its name is label and tooltip. */
     choice(part, picture, name, act) {
       const label = make("span", { class: "editor-label" }, name);
       const button = this.button([picture, label], act);
@@ -71,7 +71,7 @@ Object.assign(window.celstack, (() => {
       return button;
     }
 
-    /** Show what a session is like now. */
+    /** Show the current state of a session. */
     update(session, number) {
       const { selected, scene } = session;
       const press = (buttons, chosen) => buttons.forEach((button, at) =>
@@ -83,13 +83,13 @@ Object.assign(window.celstack, (() => {
       this.listObjects(session);
       this.drawBackgrounds(scene.background);
       this.part("selected").textContent = selected === null
-        ? "Nothing is selected" : `Object ${selected + 1}`;
+        ? "No object selected" : `Object ${selected + 1}`;
       this.control("hide").textContent = selected !== null && session.isHidden(selected)
         ? "Show" : "Hide";
       this.enable(session);
     }
 
-    /** Draw backgrounds as they would be in this scene, in its colours. */
+    /** Draw the backgrounds in the colors of this scene. */
     drawBackgrounds(background) {
       const key = JSON.stringify(background?.params);
       if (background && key !== this.drawn) {
@@ -102,7 +102,7 @@ Object.assign(window.celstack, (() => {
       }
     }
 
-    /** List objects as they are before they are moved, which is how they are recognised. */
+    /** List objects as they look before warps, which makes them easy to recognize. */
     listObjects(session) {
       const list = this.part("objects");
       const focused = document.activeElement;
@@ -124,31 +124,31 @@ Object.assign(window.celstack, (() => {
           || items.some((item, at) => item !== list.children[at])) {
         list.replaceChildren(...items);
         if (list.contains(focused)) {
-          focused.focus(); // what is moved in a page loses it
+          focused.focus(); // lost when an element is moved in the page
         }
       }
     }
 
-    /** Switch controls on and off; those that are off say why. */
+    /** Enable and disable controls; disabled ones have a reason. */
     enable(session) {
       const { able } = this;
       const { selected } = session;
       const none = selected === null ? "Select an object first." : "";
       const hidden = none || (session.isHidden(selected) ? "This object is hidden." : "");
-      const unless = (ability) => (able[ability] ? hidden : able.why[ability]);
+      const unless = (ability) => (able[ability] ? hidden : able.reasons[ability]);
       const { length } = session.scene.layers;
       const full = session.free() !== undefined ? "" : length === 1
-        ? "The only layer of this model is taken."
-        : `All ${length} layers of this model are taken.`;
+        ? "The only layer of this model is in use."
+        : `All ${length} layers of this model are in use.`;
       const alone = none || (session.objects().length < 2 ? "There is no other object." : "");
       const backdrop = able.backdrop
         ? (session.scene.background === null ? "There is no background." : "")
-        : able.why.backdrop;
+        : able.reasons.backdrop;
       const reasons = {
         undo: session.past.length ? "" : "There is nothing to undo.",
-        redo: session.future.length ? "" : "There is nothing to do again.",
-        reset: session.past.length ? "" : "Nothing was changed.",
-        add: full, colour: unless("recolour"), backdrop, hide: none, delete: none,
+        redo: session.future.length ? "" : "There is nothing to redo.",
+        reset: session.past.length ? "" : "Nothing has changed.",
+        add: full, color: unless("recolor"), backdrop, hide: none, delete: none,
       };
       ["left", "right", "up", "down"].forEach((name) => { reasons[name] = unless("move"); });
       ["smaller", "larger"].forEach((name) => { reasons[name] = unless("scale"); });
@@ -160,13 +160,13 @@ Object.assign(window.celstack, (() => {
         this.root.querySelector(`[data-why="${name}"]`).textContent = text;
       };
       why("add", full);
-      const cannot = ["move", "scale", "turn", "recolour"].filter((name) => !able[name]);
-      const first = selected === null ? ["Select an object, in the picture or in the list."] : [];
-      why("selection", [...first, ...cannot.map((name) => able.why[name])].join("\n"));
-      why("background", able.backdrop ? "" : able.why.backdrop);
+      const cannot = ["move", "scale", "turn", "recolor"].filter((name) => !able[name]);
+      const first = selected === null ? ["Select an object in the image or in the list."] : [];
+      why("selection", [...first, ...cannot.map((name) => able.reasons[name])].join("\n"));
+      why("background", able.backdrop ? "" : able.reasons.backdrop);
     }
 
-    /** Not `disabled`: a control that says why it cannot be used has to be reachable. */
+    /** Use aria-disabled, not `disabled`: users must be able to reach the reason. */
     allow(control, why) {
       control.dataset.reason = why;
       control.setAttribute("aria-disabled", String(why !== ""));
@@ -176,14 +176,14 @@ Object.assign(window.celstack, (() => {
       control.title = why || control.getAttribute("aria-label") || control.textContent.trim();
     }
 
-    /** Show the colours that are there now, but not to somebody who is choosing one. */
-    showColours(object, background) {
-      const show = (name, colour) => {
-        if (colour && this.control(name) !== document.activeElement) {
-          this.control(name).value = toHex(colour);
+    /** Show the current colors, except in an input that has the focus. */
+    showColors(object, background) {
+      const show = (name, color) => {
+        if (color && this.control(name) !== document.activeElement) {
+          this.control(name).value = toHex(color);
         }
       };
-      show("colour", object);
+      show("color", object);
       show("backdrop", background);
     }
   }

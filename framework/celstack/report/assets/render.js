@@ -1,6 +1,6 @@
 "use strict";
 
-/** From scenes to pictures, as Decomposer.render does it (paper, Eq. 2 and 3). */
+/** Rendering of scenes, as in Decomposer.render (paper, Eq. 2 and 3). */
 Object.assign(window.celstack, (() => {
   const { softclip, extent, canvasPoints, paramsOf, clamp } = window.celstack;
 
@@ -9,7 +9,7 @@ Object.assign(window.celstack, (() => {
       ? transform.part.pixels(changed, paramsOf(transform, table)) : changed, image);
   }
 
-  /** Trace points back through a chain, in place: the last warp is undone first. */
+  /** Apply the pulls of a chain to points, in place: the last warp first. */
   function pull(points, chain, table) {
     for (const transform of [...chain].reverse()) {
       if (transform.part.pull) {
@@ -18,8 +18,8 @@ Object.assign(window.celstack, (() => {
     }
   }
 
-  /** Look points up bilinearly. Outside an image is nothing, or its border goes on. */
-  function lookUp(image, points, borderGoesOn) {
+  /** Sample an image bilinearly. Outside it is transparent, or its border is extended. */
+  function sample(image, points, extendBorder) {
     const { depth, height, width, data } = image;
     const [reachX, reachY] = extent(height, width);
     const count = points.length / 2;
@@ -28,7 +28,7 @@ Object.assign(window.celstack, (() => {
     for (let point = 0; point < count; point++) {
       let x = ((points[2 * point] / reachX + 1) * width - 1) / 2;
       let y = ((points[2 * point + 1] / reachY + 1) * height - 1) / 2;
-      if (borderGoesOn) {
+      if (extendBorder) {
         x = clamp(x, 0, width - 1);
         y = clamp(y, 0, height - 1);
       } else if (!(x > -1 && x < width && y > -1 && y < height)) {
@@ -50,7 +50,7 @@ Object.assign(window.celstack, (() => {
     return found;
   }
 
-  /** Say between which pixels, counted row by row, a layer is. */
+  /** Return the range of pixels, counted row by row, that are not transparent. */
   function span(alpha) {
     let begin = 0;
     let end = alpha.length;
@@ -63,23 +63,23 @@ Object.assign(window.celstack, (() => {
     return { begin, end };
   }
 
-  /** Take away what a layer that hides so much covers. */
+  /** Reduce visibilities by a layer that occludes with this weight. */
   function cover(left, alpha, hides, { begin, end }) {
     for (let pixel = begin; pixel < end; pixel++) {
       left[pixel] *= 1 - hides * alpha[pixel];
     }
   }
 
-  /** Renders scenes of one model, and keeps what did not change since the last time. */
+  /** Renders scenes of one model, and caches what has not changed since the last time. */
   class Painter {
     constructor(model) {
       this.model = model;
       this.size = model.height * model.width;
       this.points = canvasPoints(model.height, model.width);
-      this.kept = new Map();
+      this.cache = new Map();
     }
 
-    /** Return the picture as values, and how much of each layer is there and is seen. */
+    /** Return the image, and the alpha and visibility of each layer. */
     render(scene) {
       const { channels } = this.model;
       const layers = scene.layers.map((layer, number) => this.layer(layer, number));
@@ -104,27 +104,27 @@ Object.assign(window.celstack, (() => {
           plane[pixel] *= uncovered[pixel];
         }
         for (const { number, begin, end } of there) {
-          const colour = layers[number].subarray(channel * this.size);
+          const color = layers[number].subarray(channel * this.size);
           for (let pixel = begin; pixel < end; pixel++) {
-            plane[pixel] += visible[number][pixel] * colour[pixel];
+            plane[pixel] += visible[number][pixel] * color[pixel];
           }
         }
       }
       return { image, alpha, visible };
     }
 
-    /** Render a layer alone: colour, then alpha; null where it is empty. */
+    /** Render one layer: color, then alpha; null if it is empty. */
     layer(layer, number) {
       const { sprite, sprite_params, layer_params } = layer;
       if (sprite === null) {
         return null;
       }
       const { chains, channels } = this.model;
-      return this.keep(`layer ${number}`, [sprite, sprite_params, layer_params], () => {
+      return this.cached(`layer ${number}`, [sprite, sprite_params, layer_params], () => {
         const points = Float64Array.from(this.points);
         pull(points, chains.layer, layer_params);
         pull(points, chains.sprite, sprite_params);
-        const found = lookUp(this.changed(layer, number), points, false);
+        const found = sample(this.changed(layer, number), points, false);
         for (let at = channels * this.size; at < found.length; at++) {
           found[at] = softclip(found[at]);
         }
@@ -132,20 +132,20 @@ Object.assign(window.celstack, (() => {
       });
     }
 
-    /** Return the sprite of a layer as it is before it is moved. */
+    /** Return the sprite of a layer before warps. */
     changed({ sprite, sprite_params, layer_params }, number) {
       const { chains, sprites } = this.model;
       const still = (chain, table) =>
         chain.filter(({ part }) => part.pixels).map(({ key }) => table[key]);
       const key = [sprite, still(chains.sprite, sprite_params), still(chains.layer, layer_params)];
-      return this.keep(`pixels ${number}`, key, () => changePixels(
+      return this.cached(`pixels ${number}`, key, () => changePixels(
         changePixels(sprites[sprite], chains.sprite, sprite_params), chains.layer, layer_params));
     }
 
-    /** Render a background alone; black where there is none. */
+    /** Render the background; black if there is none. */
     backdrop(background) {
       const { chains, backgrounds, channels } = this.model;
-      return this.keep("backdrop", background, () => {
+      return this.cached("backdrop", background, () => {
         if (background === null) {
           return new Float32Array(channels * this.size);
         }
@@ -153,11 +153,11 @@ Object.assign(window.celstack, (() => {
         const image = changePixels(backgrounds[number], chains.background, params);
         const points = Float64Array.from(this.points);
         pull(points, chains.background, params);
-        return lookUp(image, points, true).subarray(0, channels * this.size);
+        return sample(image, points, true).subarray(0, channels * this.size);
       });
     }
 
-    /** Return a backdrop as an image, opaque. */
+    /** Return the rendered background as an opaque image. */
     backdropImage(background) {
       const { channels, height, width } = this.model;
       const data = new Float32Array((channels + 1) * this.size).fill(1);
@@ -165,17 +165,17 @@ Object.assign(window.celstack, (() => {
       return { depth: channels + 1, height, width, data };
     }
 
-    /** Make something, or return what was made of the same last time. */
-    keep(name, made, make) {
-      const key = JSON.stringify(made);
-      if (this.kept.get(name)?.key !== key) {
-        this.kept.set(name, { key, value: make() });
+    /** Return the cached value of a name, made anew if its inputs have changed. */
+    cached(name, inputs, make) {
+      const key = JSON.stringify(inputs);
+      if (this.cache.get(name)?.key !== key) {
+        this.cache.set(name, { key, value: make() });
       }
-      return this.kept.get(name).value;
+      return this.cache.get(name).value;
     }
   }
 
-  /** Make a picture of 8 bits of values; grey where there is one channel. */
+  /** Convert values to 8-bit ImageData; one channel is gray. */
   function toPicture(values, channels, height, width, alpha = null) {
     const picture = new ImageData(width, height);
     const size = height * width;

@@ -1,6 +1,6 @@
 "use strict";
 
-/** A session: one example's scene as it is edited, with undo and redo. */
+/** A session: the edited scene of one example, with undo and redo. */
 Object.assign(window.celstack, (() => {
   const { place, shift, toEnd, frontToBack, atRest } = window.celstack;
 
@@ -9,7 +9,7 @@ Object.assign(window.celstack, (() => {
       this.model = model;
       this.example = example;
       const { scene } = example;
-      // What is hidden leaves the scene, and its sprite is kept to come back to.
+      // A hidden object is removed from the scene, and its sprite is stored here.
       this.state = { scene, hidden: scene.layers.map(() => null) };
       this.first = this.state;
       this.past = [];
@@ -23,16 +23,16 @@ Object.assign(window.celstack, (() => {
     }
 
     /**
-     * Change the scene; edit gets a copy of it.
+     * Change the scene: call edit with a copy of it, and add it to the history.
      *
-     * Changes with the same gesture are undone together. With `again`, such a change does
-     * not follow the one before but replaces it, as a drag does.
+     * Changes with the same gesture are undone together. With `again`, such a change
+     * replaces the previous one instead of following it, as during a drag.
      */
     change(edit, { gesture = null, again = false } = {}) {
-      const goesOn = gesture !== null && gesture === this.gesture;
-      const state = structuredClone(goesOn && again ? this.past.at(-1) : this.state);
+      const continued = gesture !== null && gesture === this.gesture;
+      const state = structuredClone(continued && again ? this.past.at(-1) : this.state);
       edit(state.scene, state);
-      if (!goesOn) {
+      if (!continued) {
         this.past.push(this.state);
       }
       this.future = [];
@@ -61,7 +61,7 @@ Object.assign(window.celstack, (() => {
       return true;
     }
 
-    /** Tell whether there is an object in a layer, be it hidden. */
+    /** Return whether a layer has an object, visible or hidden. */
     has(layer) {
       return this.scene.layers[layer].sprite !== null || this.state.hidden[layer] !== null;
     }
@@ -70,7 +70,7 @@ Object.assign(window.celstack, (() => {
       return this.state.hidden[layer] !== null;
     }
 
-    /** List the layers that have objects, from the front. */
+    /** List the layers that have objects, front to back. */
     objects() {
       const layers = this.scene.layers.map((_, layer) => layer);
       return frontToBack(this.scene, layers.filter((layer) => this.has(layer)));
@@ -80,13 +80,13 @@ Object.assign(window.celstack, (() => {
       return this.state.hidden[layer] ?? this.scene.layers[layer].sprite;
     }
 
-    /** Move an object by a matrix; return what could not be followed. */
+    /** Move an object by a matrix; return the rest that its warps cannot express. */
     place(layer, matrix, options) {
-      let left = null;
+      let rest = null;
       this.change((scene) => {
-        left = place(this.model, scene.layers[layer], matrix);
+        rest = place(this.model, scene.layers[layer], matrix);
       }, options);
-      return left;
+      return rest;
     }
 
     remove(layer) {
@@ -115,13 +115,13 @@ Object.assign(window.celstack, (() => {
       });
     }
 
-    /** Return a layer that is free for another object, or undefined. */
+    /** Return an empty layer, or undefined. */
     free() {
       return this.scene.layers.map((_, layer) => layer).find((layer) => !this.has(layer));
     }
 
-    /** Add an object in front, in the middle of the canvas, as large as one that is there. */
-    add(sprite, centreOf) {
+    /** Add an object in front, at the center of the canvas, with the size of an existing one. */
+    add(sprite, centerOf) {
       const layer = this.free();
       const like = this.selected ?? this.objects()[0];
       this.change((scene) => {
@@ -131,8 +131,8 @@ Object.assign(window.celstack, (() => {
           : structuredClone(this.scene.layers[like]);
         scene.layers[layer] = { ...params, sprite };
         toEnd(scene, layer, true);
-        const centre = centreOf(scene, layer);
-        place(this.model, scene.layers[layer], shift(-centre.x, -centre.y));
+        const center = centerOf(scene, layer);
+        place(this.model, scene.layers[layer], shift(-center.x, -center.y));
       });
       this.selected = layer;
       return layer;
@@ -144,8 +144,8 @@ Object.assign(window.celstack, (() => {
       this.selected = null;
     }
 
-    /** Spell the scene as a scene file. */
-    spell() {
+    /** Return the scene as the text of a scene file. */
+    toJson() {
       const short = (_, value) =>
         typeof value === "number" ? Number(value.toPrecision(9)) : value;
       return JSON.stringify(this.scene, short, 2);

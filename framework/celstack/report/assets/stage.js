@@ -1,11 +1,11 @@
 "use strict";
 
-/** The stage: the picture, what is selected on it, and gestures with pointers. */
+/** The stage: the rendered scene, the selection, and pointer gestures. */
 Object.assign(window.celstack, (() => {
   const { about, chained, clamp, extent, shift, Painter, toPicture } = window.celstack;
-  const SEEN = 0.3; // so much of an object has to show where it is picked
-  const KNOB = 7; // radii of handles, and how far away a finger finds them, in CSS pixels
-  const REACH = 18;
+  const MIN_VISIBLE = 0.3; // visibility at which an object can be picked
+  const HANDLE_RADIUS = 7; // in CSS pixels
+  const HANDLE_REACH = 18; // distance at which a finger hits a handle, in CSS pixels
 
   class Stage {
     constructor(part, model) {
@@ -27,11 +27,11 @@ Object.assign(window.celstack, (() => {
       this.canvas.getContext("2d").putImageData(picture, 0, 0);
     }
 
-    /** Return the layer that is seen at a pixel, or null. */
+    /** Return the layer that is visible at a pixel, or null. */
     pick(column, row) {
       const pixel = Math.floor(row) * this.model.width + Math.floor(column);
       let best = null;
-      let most = SEEN;
+      let most = MIN_VISIBLE;
       this.rendering.visible.forEach((visible, layer) => {
         if (visible && visible[pixel] > most) {
           [best, most] = [layer, visible[pixel]];
@@ -40,13 +40,13 @@ Object.assign(window.celstack, (() => {
       return best;
     }
 
-    /** Return the box of pixels that a layer covers, or null where it covers none. */
+    /** Return the bounding box of a layer in pixels, or null if it is empty. */
     box(layer, rendering = this.rendering) {
       const alpha = rendering.alpha[layer];
       const { width, height } = this.model;
       const box = { left: width, top: height, right: 0, bottom: 0 };
       for (let pixel = 0; alpha && pixel < alpha.length; pixel++) {
-        if (alpha[pixel] > SEEN) {
+        if (alpha[pixel] > MIN_VISIBLE) {
           const [column, row] = [pixel % width, Math.floor(pixel / width)];
           box.left = Math.min(box.left, column);
           box.right = Math.max(box.right, column + 1);
@@ -58,10 +58,10 @@ Object.assign(window.celstack, (() => {
     }
 
     /**
-     * Return where on the canvas the mass of a layer is centred, which no turn about it
-     * changes; the middle of the canvas if the layer is nowhere.
+     * Return the center of mass of a layer, which a rotation about it does not change; the
+     * center of the canvas if the layer is off the canvas.
      */
-    centre(layer, rendering = this.rendering) {
+    center(layer, rendering = this.rendering) {
       const alpha = rendering.alpha[layer];
       const sums = { x: 0, y: 0, mass: 0 };
       for (let pixel = 0; alpha && pixel < alpha.length; pixel++) {
@@ -70,7 +70,7 @@ Object.assign(window.celstack, (() => {
         sums.x += mass * this.painter.points[2 * pixel];
         sums.y += mass * this.painter.points[2 * pixel + 1];
       }
-      return sums.mass > SEEN
+      return sums.mass > MIN_VISIBLE
         ? { x: sums.x / sums.mass, y: sums.y / sums.mass } : { x: 0, y: 0 };
     }
 
@@ -80,7 +80,7 @@ Object.assign(window.celstack, (() => {
       return { x: (column * (2 / width) - 1) * reachX, y: (row * (2 / height) - 1) * reachY };
     }
 
-    /** Return where on the canvas a pointer is, in pixels of the picture. */
+    /** Return the position of a pointer in pixels of the canvas. */
     toPixel(event) {
       const { left, top, width, height } = this.frame.getBoundingClientRect();
       return [
@@ -89,7 +89,7 @@ Object.assign(window.celstack, (() => {
       ];
     }
 
-    /** Draw a box around a layer, with handles to resize and turn it. */
+    /** Draw a box around a layer, with handles to resize and rotate it. */
     outline(layer, able) {
       const box = layer === null ? null : this.box(layer);
       this.overlay.replaceChildren();
@@ -102,11 +102,11 @@ Object.assign(window.celstack, (() => {
         height: box.bottom - box.top };
       this.draw("rect", { ...size, class: "editor-box-under" });
       this.draw("rect", { ...size, class: "editor-box" });
-      const inside = (value, most) => clamp(value, KNOB * unit, most - KNOB * unit);
+      const inside = (value, most) => clamp(value, HANDLE_RADIUS * unit, most - HANDLE_RADIUS * unit);
       const knob = (kind, column, row) => {
         const at = [inside(column, this.model.width), inside(row, this.model.height)];
-        this.handles[kind] = { at, reach: REACH * unit };
-        this.draw("circle", { cx: at[0], cy: at[1], r: KNOB * unit, class: "editor-knob",
+        this.handles[kind] = { at, reach: HANDLE_REACH * unit };
+        this.draw("circle", { cx: at[0], cy: at[1], r: HANDLE_RADIUS * unit, class: "editor-knob",
           "data-handle": kind });
       };
       if (able.scale) {
@@ -123,7 +123,7 @@ Object.assign(window.celstack, (() => {
       this.overlay.append(shape);
     }
 
-    /** Say which handle is at a pixel, if any: the nearest that is within reach. */
+    /** Return the nearest handle within reach of a pixel, or null. */
     handleAt([column, row]) {
       const away = ({ at }) => Math.hypot(at[0] - column, at[1] - row);
       const found = Object.entries(this.handles || {})
@@ -133,14 +133,14 @@ Object.assign(window.celstack, (() => {
     }
 
     /**
-     * Listen to pointers. `grab(pixel)` says what a pointer takes hold of: null, or the
-     * kind of the gesture and the layer; `move(layer, matrix, gesture)` is told the whole
-     * way since then, `drop(kind)` its end.
+     * Handle pointer events. `grab(pixel)` returns the kind of gesture and the layer that
+     * starts there, or null; `move(layer, matrix, gesture)` is called with the movement since
+     * then, `drop(kind)` at its end.
      */
     listen({ grab, move, drop, able }) {
       const pointers = new Map();
       let held = null;
-      // A finger that takes hold of nothing scrolls the page.
+      // A touch that grabs no object scrolls the page.
       this.frame.addEventListener("touchstart", (event) => {
         if (held) {
           event.preventDefault();
@@ -157,7 +157,7 @@ Object.assign(window.celstack, (() => {
         if (held) {
           pointers.set(event.pointerId, { from: pixel, to: pixel });
           this.frame.setPointerCapture(event.pointerId);
-          held = { ...held, centre: this.centre(held.layer), gesture: {}, moved: false };
+          held = { ...held, center: this.center(held.layer), gesture: {}, moved: false };
           pointers.forEach((pointer) => { pointer.from = pointer.to; });
         }
       });
@@ -182,16 +182,16 @@ Object.assign(window.celstack, (() => {
       this.frame.addEventListener("pointercancel", end);
     }
 
-    /** Turn the way of one pointer, or of two, into a matrix. */
-    gestureMatrix({ kind, centre }, pointers, able) {
+    /** Convert the movement of one or two pointers to a matrix. */
+    gestureMatrix({ kind, center }, pointers, able) {
       const [from, to] = ["from", "to"].map((end) =>
         pointers.map((pointer) => this.toPoint(...pointer[end])));
-      const way = shift(to[0].x - from[0].x, to[0].y - from[0].y);
+      const moved = shift(to[0].x - from[0].x, to[0].y - from[0].y);
       if (pointers.length === 1 && kind === "move") {
-        return able.move ? way : shift(0, 0);
+        return able.move ? moved : shift(0, 0);
       }
-      // With one pointer, the object is held at its centre; with two, at the other one.
-      const [fixedFrom, fixedTo] = pointers.length > 1 ? [from[1], to[1]] : [centre, centre];
+      // The fixed point is the object's center with one pointer, the other pointer with two.
+      const [fixedFrom, fixedTo] = pointers.length > 1 ? [from[1], to[1]] : [center, center];
       const length = (point, other) => Math.hypot(point.x - other.x, point.y - other.y) || 1e-3;
       const angle = (point, other) => Math.atan2(point.y - other.y, point.x - other.x);
       const scale = clamp(length(to[0], fixedTo) / length(from[0], fixedFrom), 0.05, 20);
@@ -200,8 +200,8 @@ Object.assign(window.celstack, (() => {
       const turned = about(fixedFrom,
         able.scale && (both || kind === "scale") ? scale : 1,
         able.turn && (both || kind === "turn") ? turn : 0);
-      const moved = shift(fixedTo.x - fixedFrom.x, fixedTo.y - fixedFrom.y);
-      return chained(able.move ? moved : shift(0, 0), turned);
+      const shifted = shift(fixedTo.x - fixedFrom.x, fixedTo.y - fixedFrom.y);
+      return chained(able.move ? shifted : shift(0, 0), turned);
     }
   }
 

@@ -1,4 +1,4 @@
-"""Why a run of a sweep failed, in one line."""
+"""Failure reasons of the runs of a sweep, in one line each."""
 
 from __future__ import annotations
 
@@ -7,19 +7,25 @@ from pathlib import Path
 
 from celstack.runs.sweep.folders import is_finished
 
-LONGEST = 500
+MAX_REASON_CHARS = 500
 
 
-def why(folder: Path, complaints: str, code: int | None) -> str:
-    """Return why a run failed, by what it complained of last; nothing if it is finished."""
-    if is_finished(folder) and not code:
+def failure_reason(folder: Path, stderr: str, exit_code: int | None) -> str:
+    """Return why a run failed; empty if it is finished.
+
+    Args:
+        folder: The folder of the run.
+        stderr: What its process wrote to standard error; its last error is the reason.
+        exit_code: The exit code of its process, negative for a signal; None if unknown.
+    """
+    if is_finished(folder) and not exit_code:
         return ""
-    if code is not None and code < 0:
-        return f"its process was ended by {_name(-code)}{_hint(-code)}"
-    lines = [line.strip() for line in complaints.splitlines() if line.strip()]
+    if exit_code is not None and exit_code < 0:
+        return f"its process was killed by {_name(-exit_code)}{_hint(-exit_code)}"
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     own = [line for line in lines if line.startswith("celstack: ")]
-    said = (own or lines or ["it ended without scores, and without a word"])[-1]
-    return said.removeprefix("celstack: ")[:LONGEST]
+    reason = (own or lines or ["it exited without scores and without an error message"])[-1]
+    return reason.removeprefix("celstack: ")[:MAX_REASON_CHARS]
 
 
 def _name(number: int) -> str:
@@ -31,4 +37,4 @@ def _name(number: int) -> str:
 
 def _hint(number: int) -> str:
     killed = number == getattr(signal, "SIGKILL", None)
-    return ", as systems do that run out of memory" if killed else ""
+    return " (possibly out of memory)" if killed else ""

@@ -1,4 +1,4 @@
-"""The folders of a sweep's runs: those that are there already, and new ones."""
+"""The folders of a sweep's runs: find existing ones, and make new ones."""
 
 from __future__ import annotations
 
@@ -15,19 +15,18 @@ from celstack.runs.directory import RunDirectory
 from celstack.runs.finished import read_resolved
 from celstack.runs.sweep.grid import Axis
 
-LONGEST = 100
-"""No name of a folder gets longer than about this."""
+MAX_FOLDER_NAME_CHARS = 100
 
 
 def default_folder(runs: Path, recipe: str, axes: Sequence[Axis]) -> Path:
-    """Name a sweep's folder after recipe and grid: ``runs/sweep-smoke-sprites.count-seed``."""
+    """Return a folder named after recipe and grid: ``runs/sweep-smoke-sprites.count-seed``."""
     name = "-".join(["sweep", recipe, *(axis.path for axis in axes)])
-    return runs / re.sub(r"[^\w.-]", "_", name)[:LONGEST]
+    return runs / re.sub(r"[^\w.-]", "_", name)[:MAX_FOLDER_NAME_CHARS]
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[None]:
-    """Make a folder and keep other sweeps out of it, or say why that cannot be."""
+def locked_folder(folder: Path) -> Iterator[None]:
+    """Make a folder and lock it against other sweeps."""
     from filelock import FileLock, Timeout
 
     lock = FileLock(folder / ".lock", timeout=0)
@@ -36,7 +35,7 @@ def held(folder: Path) -> Iterator[None]:
         lock.acquire()
     except Timeout:
         raise CelstackError(
-            f"{folder}: another sweep is at work there; let it finish, or stop it first"
+            f"{folder}: in use by another sweep; wait for it to finish, or stop it first"
         ) from None
     except OSError as error:
         raise CelstackError(f"--out {folder}: cannot write there: {error.strerror}") from error
@@ -47,31 +46,31 @@ def held(folder: Path) -> Iterator[None]:
 
 
 def find_runs(base: Path) -> dict[str, Path]:
-    """Return the runs of a folder by what they are runs of; of two alike, the finished one.
+    """Return the runs in a folder by their ``recipe_key``; of two alike, the finished one.
 
-    A sweep needs no other memory: however it was stopped, this is what it goes on with.
+    A sweep stores no other state: however it was stopped, it resumes from these.
     """
     runs: dict[str, Path] = {}
     for path in sorted(base.glob("*/resolved.toml")):
         try:
             key = _key(read_resolved(path.parent))
-        except CelstackError:  # damaged: it is left alone, and made anew
+        except CelstackError:  # damaged: ignored, and run again in a new folder
             continue
         if key not in runs or is_finished(path.parent):
             runs[key] = path.parent
     return runs
 
 
-def identity(resolved: ResolvedRecipe) -> str:
-    """Say what a run would be a run of, in the words of ``find_runs``."""
+def recipe_key(resolved: ResolvedRecipe) -> str:
+    """Return the key under which ``find_runs`` returns a run of this recipe."""
     import tomli_w
 
-    # Through TOML and back, for that is how the others come.
+    # Through TOML and back, like the recipes of stored runs.
     return _key(tomllib.loads(tomli_w.dumps(resolved.as_table())))
 
 
 def new_run(out: Path, resolved: ResolvedRecipe) -> Path:
-    """Make the folder of a run that has not begun: to resume it is to begin it."""
+    """Make the folder of a run that is yet to start; resuming it starts it."""
     directory = RunDirectory.create(out, resolved.name, resolved.root.options["seed"])
     try:
         directory.save_recipe(resolved)
@@ -81,7 +80,7 @@ def new_run(out: Path, resolved: ResolvedRecipe) -> Path:
 
 
 def is_finished(folder: Path) -> bool:
-    """Tell whether a run has come to its end."""
+    """Return whether a run is finished."""
     return (folder / "metrics.json").is_file()
 
 

@@ -1,4 +1,4 @@
-"""The grid of a sweep: which options vary, and all combinations of their values."""
+"""The grid of a sweep: the options that vary, and all combinations of their values."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from celstack.recipe.overrides import Override, parse
 from celstack.text import format_value
 
 OPTION = "--grid"
-MOST = 1000
-"""More runs than these are a slip of the keyboard."""
+MAX_RUNS = 1000
+"""Larger grids are refused as probable mistakes."""
 OPENING, CLOSING, QUOTES = "[{", "]}", "\"'"
 
 Cell = tuple[Override, ...]
-"""One combination: what its run changes in the recipe, in the order of the axes."""
+"""One combination: its overrides of the recipe, in the order of the axes."""
 
 
 class Axis(NamedTuple):
-    """An option that varies, and the values that it takes."""
+    """An option that varies, and its values."""
 
     path: str
     values: list[Override]
 
 
 def read_grid(texts: Sequence[str], fixed: Iterable[Override]) -> list[Axis | Problem]:
-    """Read what ``--grid`` says, each time it is given; a mistake takes its axis' place."""
+    """Parse the values of ``--grid``; a mistake takes the place of its axis."""
     taken = {one.path: one.option for one in fixed}
     axes: list[Axis | Problem] = []
     for text in texts:
@@ -36,7 +36,7 @@ def read_grid(texts: Sequence[str], fixed: Iterable[Override]) -> list[Axis | Pr
             axis = _read_axis(text)
             if axis.path in taken:
                 raise CelstackError(
-                    f"{OPTION} {text}: {taken[axis.path]} says already what {axis.path} is"
+                    f"{OPTION} {text}: {axis.path} is already set by {taken[axis.path]}"
                 )
             taken[axis.path] = OPTION
             axes.append(axis)
@@ -48,18 +48,18 @@ def read_grid(texts: Sequence[str], fixed: Iterable[Override]) -> list[Axis | Pr
 def combine(axes: Sequence[Axis]) -> list[Cell]:
     """Return all combinations of values; those of the last axis vary fastest."""
     count = prod(len(axis.values) for axis in axes)
-    if count > MOST:
-        raise CelstackError(f"{OPTION}: makes {count:,} runs; {MOST:,} are the most")
+    if count > MAX_RUNS:
+        raise CelstackError(f"{OPTION}: makes {count:,} runs; at most {MAX_RUNS:,} are allowed")
     return list(product(*(axis.values for axis in axes)))
 
 
-def spell(cell: Iterable[Override]) -> str:
-    """Say a combination as people do: ``sprites.count = 4, seed = 0``."""
+def format_cell(cell: Iterable[Override]) -> str:
+    """Format a combination: ``sprites.count = 4, seed = 0``."""
     return ", ".join(f"{one.path} = {format_value(one.value)}" for one in cell)
 
 
-def split(text: str) -> list[str]:
-    """Part a text at its commas, except those inside of brackets, braces and quotes."""
+def split_values(text: str) -> list[str]:
+    """Split a text at its commas, except those inside brackets, braces and quotes."""
     pieces, depth, quote, escaped = [""], 0, "", False
     for letter in text:
         if letter == "," and not depth and not quote:
@@ -79,15 +79,17 @@ def split(text: str) -> list[str]:
 
 def _read_axis(text: str) -> Axis:
     path, equals, values = text.partition("=")
-    said = f"{OPTION} {text}"
+    place = f"{OPTION} {text}"
     if not equals:
-        raise CelstackError(f"{said}: write path=value,value,... as in selector.sweeps=1,3")
-    pieces = split(values)
+        raise CelstackError(
+            f"{place}: expected path=value,value,... such as selector.sweeps=1,3"
+        )
+    pieces = split_values(values)
     if not all(pieces):
-        raise CelstackError(f"{said}: a value is missing; part them with single commas")
+        raise CelstackError(f"{place}: a value is missing; separate values with single commas")
     parsed = [parse(f"{path}={piece}", OPTION) for piece in pieces]
-    spelt = [repr(one.value) for one in parsed]
-    for number, value in enumerate(spelt):
-        if value in spelt[:number]:
-            raise CelstackError(f"{said}: {format_value(parsed[number].value)} is there twice")
+    texts = [repr(one.value) for one in parsed]
+    for number, value in enumerate(texts):
+        if value in texts[:number]:
+            raise CelstackError(f"{place}: {format_value(parsed[number].value)} is given twice")
     return Axis(parsed[0].path, parsed)

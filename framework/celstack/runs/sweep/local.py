@@ -1,4 +1,4 @@
-"""The runs of a sweep as processes of this machine, some of them at a time."""
+"""Local execution of a sweep: its runs as processes of this machine, some at a time."""
 
 from __future__ import annotations
 
@@ -11,63 +11,69 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, NamedTuple
 
-from celstack.runs.sweep.failures import why
-from celstack.runs.sweep.progress import Listener
+from celstack.runs.sweep.failures import failure_reason
+from celstack.runs.sweep.progress import SweepProgress
 
-POLL = 0.1
-"""Seconds between two looks at the processes."""
-GRACE = 120.0
-"""How many seconds runs may take to save what they learned, when a sweep is stopped."""
+POLL_SECONDS = 0.1
+SHUTDOWN_SECONDS = 120.0
+"""How long runs may take to save a checkpoint when the sweep is stopped."""
 THREADS = "OMP_NUM_THREADS"
 
 
-class Active(NamedTuple):
-    """A run that goes on."""
+class RunProcess(NamedTuple):
+    """The process of a run."""
 
     number: int
     folder: Path
     process: subprocess.Popen[bytes]
-    complaints: IO[bytes]
+    stderr: IO[bytes]
 
 
-def run_here(
-    folders: Sequence[Callable[[], Path]], listener: Listener, jobs: int, device: str
+def run_locally(
+    folders: Sequence[Callable[[], Path]], progress: SweepProgress, jobs: int, device: str
 ) -> dict[int, str]:
-    """Run in these folders, so many ``jobs`` at a time; return why some failed, by number.
+    """Execute runs in processes of their own. On Ctrl-C, they save a checkpoint and stop.
 
-    Folders are asked for when their turn comes. Ctrl-C lets runs save what they learned.
+    Args:
+        folders: For each run, a function that makes its folder; called when it starts.
+        progress: Notified when runs start and end.
+        jobs: How many runs are executed at a time.
+        device: The device of all runs.
+
+    Returns:
+        The reasons of failed runs, by their index.
     """
     waiting = list(enumerate(folders))
-    environment = {**os.environ, THREADS: str(share_threads(min(jobs, len(folders))))}
-    active: list[Active] = []
+    environment = {**os.environ, THREADS: str(threads_per_run(min(jobs, len(folders))))}
+    active: list[RunProcess] = []
     failures: dict[int, str] = {}
     try:
         while waiting or active:
             while waiting and len(active) < jobs:
                 number, folder = waiting.pop(0)
                 active.append(_start(number, folder(), device, environment))
-                listener.begins(number, active[-1].folder)
+                progress.run_started(number, active[-1].folder)
             for one in [one for one in active if one.process.poll() is not None]:
                 active.remove(one)
                 reason = _end(one)
                 if reason:
                     failures[one.number] = reason
-                listener.ends(one.number, one.folder, reason)
-            listener.looks()
-            time.sleep(POLL)
+                progress.run_ended(one.number, one.folder, reason)
+            progress.refresh()
+            time.sleep(POLL_SECONDS)
     finally:
         _stop(active)
     return failures
 
 
-def share_threads(jobs: int) -> int:
-    """Return how many threads each of some runs gets: all cores, in equal parts.
+def threads_per_run(jobs: int) -> int:
+    """Return how many threads each of ``jobs`` runs gets: all cores, in equal parts.
 
-    Where the user has said how many a process may have, that is what each gets.
+    If the user has set OMP_NUM_THREADS, each gets that many.
     """
-    said = os.environ.get(THREADS, "")
-    if said.isdecimal() and int(said):
-        return int(said)
+    given = os.environ.get(THREADS, "")
+    if given.isdecimal() and int(given):
+        return int(given)
     return max(1, count_cores() // max(1, jobs))
 
 
@@ -78,41 +84,41 @@ def count_cores() -> int:
     return os.cpu_count() or 1
 
 
-def _start(number: int, folder: Path, device: str, environment: dict[str, str]) -> Active:
-    complaints = TemporaryFile()  # noqa: SIM115
+def _start(number: int, folder: Path, device: str, environment: dict[str, str]) -> RunProcess:
+    stderr = TemporaryFile()  # noqa: SIM115
     options = ["--quiet", "--device", device, "--resume", str(folder)]
     process = subprocess.Popen(  # noqa: S603
-        # -P: a torch.py that happens to lie here is nobody's torch.
+        # -P: do not import modules, such as a torch.py, from the working directory.
         [sys.executable, "-P", "-m", "celstack.cli.watched_run", *options],
-        # As long as the other end of this is open, the sweep goes on.
+        # Closing this pipe asks the run to save a checkpoint and stop.
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
-        stderr=complaints,
+        stderr=stderr,
         env=environment,
-        # Ctrl-C in a terminal is for the sweep alone, which passes it on, once.
+        # Ctrl-C in a terminal must reach only the sweep, which stops its runs once.
         start_new_session=True,
         creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
     )
-    return Active(number, folder, process, complaints)
+    return RunProcess(number, folder, process, stderr)
 
 
-def _end(one: Active) -> str:
-    """Return why a run failed; nothing if it did not."""
+def _end(one: RunProcess) -> str:
+    """Clean up an ended process; return why its run failed, empty if it did not."""
     assert one.process.stdin is not None
     one.process.stdin.close()
-    with one.complaints:
-        one.complaints.seek(0)
-        said = one.complaints.read().decode(errors="replace")
-    return why(one.folder, said, one.process.returncode)
+    with one.stderr:
+        one.stderr.seek(0)
+        text = one.stderr.read().decode(errors="replace")
+    return failure_reason(one.folder, text, one.process.returncode)
 
 
-def _stop(active: Sequence[Active]) -> None:
-    """Ask what still runs to save and stop, then wait; interrupted again, wait no longer."""
+def _stop(active: Sequence[RunProcess]) -> None:
+    """Ask processes to save and stop, and wait; kill them if interrupted again or too late."""
     try:
         for one in active:
             assert one.process.stdin is not None
             one.process.stdin.close()
-        end = time.monotonic() + GRACE
+        end = time.monotonic() + SHUTDOWN_SECONDS
         for one in active:
             one.process.wait(max(0.0, end - time.monotonic()))
     except (subprocess.TimeoutExpired, KeyboardInterrupt):
@@ -122,4 +128,4 @@ def _stop(active: Sequence[Active]) -> None:
             if one.process.poll() is None:
                 one.process.kill()
                 one.process.wait()
-            one.complaints.close()
+            one.stderr.close()

@@ -1,4 +1,4 @@
-"""The plan of a sweep: a checked recipe for every combination, or all mistakes at once."""
+"""The plan of a sweep: a checked recipe for every combination of its grid."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from celstack.recipe.overrides import Override, parse
 from celstack.recipe.resolve import resolve
 from celstack.recipe.resolved import ResolvedRecipe
 from celstack.registry.catalog import Catalog
-from celstack.runs.sweep.grid import OPTION, Axis, Cell, combine, read_grid, spell
+from celstack.runs.sweep.grid import OPTION, Axis, Cell, combine, format_cell, read_grid
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 
-class Planned(NamedTuple):
-    """A run that is to be made: its place in the grid, and its recipe."""
+class PlannedRun(NamedTuple):
+    """A run of the sweep: its combination in the grid, and its recipe."""
 
     cell: Cell
     resolved: ResolvedRecipe
@@ -30,77 +30,89 @@ class Planned(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What is swept, and the runs of it."""
+    """The recipe, axes and runs of a sweep."""
 
     recipe: str
     axes: list[Axis]
-    runs: list[Planned]
+    runs: list[PlannedRun]
 
 
 def make_plan(recipe: str, fixed: Sequence[str], grid: Sequence[str], catalog: Catalog) -> Plan:
-    """Check recipe, grid and values; nothing of torch is imported."""
+    """Check recipe, grid and values, without importing torch.
+
+    Raises:
+        RecipeError: With the mistakes of all combinations, each once.
+    """
     if not grid:
-        raise CelstackError(f"{OPTION}: say what varies, as in {OPTION} selector.sweeps=1,3")
-    read_recipe(recipe)  # a file that cannot be read has no other mistakes
-    problems, said = [], []
+        raise CelstackError(f"{OPTION}: required, such as {OPTION} selector.sweeps=1,3")
+    read_recipe(recipe)  # if the file cannot be read, report nothing else
+    problems, overrides = [], []
     for text in fixed:
         try:
-            said.append(parse(text))
+            overrides.append(parse(text))
         except CelstackError as error:
             problems.append(Problem("", str(error)))
-    found = read_grid(grid, said)
+    found = read_grid(grid, overrides)
     problems += [one for one in found if isinstance(one, Problem)]
     axes = [one for one in found if isinstance(one, Axis)]
 
     def check(cell: Cell) -> ResolvedRecipe:
-        return resolve(read_recipe(recipe, [*said, *cell]), catalog)
+        return resolve(read_recipe(recipe, [*overrides, *cell]), catalog)
 
     cells = combine(axes)
-    resolved = for_each(recipe, cells, check, problems)
-    runs = [Planned(*pair) for pair in zip(cells, resolved, strict=True)]
+    resolved = map_cells(recipe, cells, check, problems)
+    runs = [PlannedRun(*pair) for pair in zip(cells, resolved, strict=True)]
     known: dict[str, Cell] = {}
     for run in runs:
-        twin = known.setdefault(json.dumps(run.resolved.as_table(), default=str), run.cell)
-        if twin is not run.cell:
+        same = known.setdefault(json.dumps(run.resolved.as_table(), default=str), run.cell)
+        if same is not run.cell:
             raise CelstackError(
-                f"{OPTION}: two runs are the same: {spell(twin)}, and {spell(run.cell)}"
+                f"{OPTION}: two runs are the same: {format_cell(same)}, and "
+                f"{format_cell(run.cell)}"
             )
     return Plan(recipe, axes, runs)
 
 
-def for_each(
+def map_cells(
     recipe: str,
     cells: Sequence[Cell],
-    act: Callable[[Cell], Made],
+    function: Callable[[Cell], Result],
     problems: Sequence[Problem] = (),
-) -> list[Made]:
-    """Do something with every combination; raise all that is wrong with any, each once."""
-    made: list[Made] = []
+) -> list[Result]:
+    """Call a function for every combination; raise all problems together, each once.
+
+    Args:
+        recipe: The name of the recipe, for the error.
+        cells: All combinations.
+        function: What to call; it may raise CelstackError.
+        problems: Problems that are known already.
+    """
+    results: list[Result] = []
     wrong: dict[Problem, list[Cell]] = {}
     for cell in cells:
         try:
-            made.append(act(cell))
+            results.append(function(cell))
         except RecipeError as error:
             for problem in error.problems:
                 wrong.setdefault(problem, []).append(cell)
         except CelstackError as error:
             wrong.setdefault(Problem("", str(error)), []).append(cell)
-    told = [
+    found = [
         problem._replace(text=problem.text + _where(problem, at, cells))
         for problem, at in wrong.items()
     ]
-    if told or problems:
-        raise RecipeError(recipe, [*problems, *told])
-    return made
+    if found or problems:
+        raise RecipeError(recipe, [*problems, *found])
+    return results
 
 
 def _where(problem: Problem, at: Sequence[Cell], cells: Sequence[Cell]) -> str:
-    """Say what combinations with a problem have in common, if others have it not."""
+    """Name the values that all combinations with a problem share, and others do not."""
     shared: list[Override] = []
     for values in zip(*at, strict=True):
         everywhere = all(values[0] in cell for cell in cells)
         same = all(value == values[0] for value in values)
-        # Whoever reads the place and the value there need not be told both again.
+        # The value at the problem's own place is already part of its text.
         if same and not everywhere and values[0].path != problem.place:
             shared.append(values[0])
-    return f" (with {spell(shared)})" if shared else ""
+    return f" (with {format_cell(shared)})" if shared else ""

@@ -1,4 +1,4 @@
-"""What a sweep tells while it goes on: bars in a terminal, plain lines elsewhere."""
+"""Progress of a sweep: bars in a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from celstack.progress import StatusConsole
 from celstack.runs.finished import final_loss
 from celstack.text import format_duration
 
-TAIL = 4096
-"""As many bytes at the end of a log hold its last step."""
-LOOK_EVERY = 0.5
+LOG_TAIL_BYTES = 4096
+"""The end of a log in which its last step is searched."""
+REFRESH_SECONDS = 0.5
 
 
-class Going(NamedTuple):
-    """A run that goes on, as it is shown."""
+class RunBar(NamedTuple):
+    """The progress bar of a run."""
 
     folder: Path
     bar: TaskID
-    began: float
+    start: float
 
 
-class Listener:
-    """Says which runs begin, how far they are, and how they end, on standard error."""
+class SweepProgress:
+    """Shows on standard error which runs start, how far they are, and how they end."""
 
     def __init__(self, titles: Sequence[str], steps: Sequence[int | None], quiet: bool) -> None:
         self.titles, self.steps = titles, steps
@@ -37,58 +37,58 @@ class Listener:
         self.progress = self.console.new_bar(
             Progress, MofNCompleteColumn(), disable=self.console.plain
         )
-        self.whole = self.progress.add_task("runs", total=len(titles))
-        self.going: dict[int, Going] = {}
-        self.due = 0.0
+        self.total = self.progress.add_task("runs", total=len(titles))
+        self.active: dict[int, RunBar] = {}
+        self.next_refresh = 0.0
 
-    def __enter__(self) -> Listener:
+    def __enter__(self) -> SweepProgress:
         self.progress.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.progress.stop()
 
-    def begins(self, number: int, folder: Path, how: str = "") -> None:
-        """A run begins, or goes on."""
+    def run_started(self, number: int, folder: Path, text: str = "") -> None:
+        """Show that a run was started or resumed, or ``text`` instead."""
         bar = self.progress.add_task(f"  {self.titles[number]}", total=self.steps[number])
-        self.going[number] = Going(folder, bar, time.monotonic())
-        again = (folder / "checkpoint.pt").is_file()
-        self._line(number, how or ("goes on" if again else "begins"))
+        self.active[number] = RunBar(folder, bar, time.monotonic())
+        resumed = (folder / "checkpoint.pt").is_file()
+        self._line(number, text or ("resumed" if resumed else "started"))
 
-    def ends(self, number: int, folder: Path, reason: str) -> None:
-        """A run is finished, or failed for this reason."""
-        _, bar, began = self.going.pop(number)
+    def run_ended(self, number: int, folder: Path, reason: str) -> None:
+        """Show that a run is finished or, with a reason, that it failed."""
+        _, bar, start = self.active.pop(number)
         self.progress.remove_task(bar)
-        self.progress.advance(self.whole)
-        took = format_duration(time.monotonic() - began)
+        self.progress.advance(self.total)
+        took = format_duration(time.monotonic() - start)
         loss = final_loss(folder / "log.jsonl")
-        well = f"is finished after {took}" + ("" if loss is None else f", loss {loss:.3g}")
-        self._line(number, f"failed: {reason}" if reason else well)
+        finished = f"finished after {took}" + ("" if loss is None else f", loss {loss:.3g}")
+        self._line(number, f"failed: {reason}" if reason else finished)
 
-    def looks(self) -> None:
-        """Time has passed: see how far runs are, where that is shown."""
-        if self.console.plain or time.monotonic() < self.due:
+    def refresh(self) -> None:
+        """Update the bars from the logs of runs, at most every ``REFRESH_SECONDS``."""
+        if self.console.plain or time.monotonic() < self.next_refresh:
             return
-        self.due = time.monotonic() + LOOK_EVERY
-        for folder, bar, _ in self.going.values():
+        self.next_refresh = time.monotonic() + REFRESH_SECONDS
+        for folder, bar, _ in self.active.values():
             self.progress.update(bar, completed=last_step(folder / "log.jsonl"))
 
     def _line(self, number: int, text: str) -> None:
-        run = f"run {number + 1} of {len(self.titles)}: {self.titles[number]}"
-        self.console.print_plain(f"{run}: {text}")
+        line = f"run {number + 1} of {len(self.titles)}: {self.titles[number]}: {text}"
+        self.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def last_step(log: Path) -> int:
-    """Return the last step that a log tells of; 0 if there is none."""
+    """Return the last step in a log; 0 if there is none."""
     try:
         with log.open("rb") as file:
-            file.seek(-min(TAIL, os.fstat(file.fileno()).st_size), os.SEEK_END)
+            file.seek(-min(LOG_TAIL_BYTES, os.fstat(file.fileno()).st_size), os.SEEK_END)
             lines = file.read().splitlines()
     except OSError:
         return 0
     for line in reversed(lines):
         try:
             return int(json.loads(line)["step"])
-        except (ValueError, TypeError, LookupError):  # half a line
+        except (ValueError, TypeError, LookupError):  # incomplete line
             continue
     return 0

@@ -1,4 +1,4 @@
-"""Conduct a sweep: check what it needs, and run what is left of it."""
+"""Run a sweep: check what it needs, and run what is not finished."""
 
 from __future__ import annotations
 
@@ -10,31 +10,32 @@ from celstack.recipe.assembly import Assembly
 from celstack.recipe.build import assemble
 from celstack.recipe.schedule import schedule
 from celstack.registry.catalog import Catalog
-from celstack.runs.sweep.folders import find_runs, identity, is_finished, new_run
-from celstack.runs.sweep.grid import spell
-from celstack.runs.sweep.plan import Plan, for_each
-from celstack.runs.sweep.progress import Listener
-from celstack.runs.sweep.results import Results, gather
+from celstack.runs.sweep.folders import find_runs, is_finished, new_run, recipe_key
+from celstack.runs.sweep.grid import format_cell
+from celstack.runs.sweep.plan import Plan, map_cells
+from celstack.runs.sweep.progress import SweepProgress
+from celstack.runs.sweep.results import SweepResults, read_results
 from celstack.system import find_device
 
-Runner = Callable[[Sequence[Callable[[], Path]], Listener], dict[int, str]]
-"""Runs in the folders that it is given the makers of; returns why some failed, by number."""
+Runner = Callable[[Sequence[Callable[[], Path]], SweepProgress], dict[int, str]]
+"""Executes runs, given the functions that make their folders; returns the reasons of failed
+runs, by their index."""
 
 
 def check_parts(plan: Plan, catalog: Catalog) -> list[Assembly]:
-    """Put the parts of every run together, or tell all mistakes that only show then."""
+    """Assemble every run, and raise all mistakes that only this reveals together."""
     recipes = {id(run.cell): run.resolved for run in plan.runs}
     cells = [run.cell for run in plan.runs]
-    return for_each(plan.recipe, cells, lambda cell: assemble(recipes[id(cell)], catalog))
+    return map_cells(plan.recipe, cells, lambda cell: assemble(recipes[id(cell)], catalog))
 
 
-def check_here(plan: Plan, assemblies: Sequence[Assembly], device: str) -> list[int | None]:
-    """Look for device and images on this machine; return how many steps each run takes."""
+def check_machine(plan: Plan, assemblies: Sequence[Assembly], device: str) -> list[int | None]:
+    """Check that device and images are available; return how many steps each run takes."""
     find_device(device)
     steps: list[int | None] = []
     images: dict[str, int] = {}
     for run, assembly in zip(plan.runs, assemblies, strict=True):
-        # Once for all that share them: runs that begin together would make them together.
+        # Once per dataset: runs started together would all generate it at the same time.
         data = repr((run.resolved.as_table()["dataset"], assembly.evaluation.split))
         if data not in images:
             require_images(assembly.dataset, ("train", assembly.evaluation.split))
@@ -44,23 +45,29 @@ def check_here(plan: Plan, assemblies: Sequence[Assembly], device: str) -> list[
     return steps
 
 
-def conduct(
+def run_sweep(
     plan: Plan,
     folder: Path,
     runner: Runner,
     steps: Sequence[int | None],
     quiet: bool,
     announce: Callable[[str], None],
-) -> Results:
-    """Run what is not finished yet, and gather all that is.
+) -> SweepResults:
+    """Run what is not finished yet, and read the results of all runs.
 
-    ``announce`` is called once, before the first run starts, with how many there are.
+    Args:
+        plan: The runs of the sweep.
+        folder: The folder of the sweep.
+        runner: What executes runs.
+        steps: How many steps each run takes; None if unknown.
+        quiet: Whether to show no progress.
+        announce: Called once, before the first run starts, with how many there are.
     """
     known = find_runs(folder / plan.runs[0].resolved.name)
-    folders = [known.get(identity(run.resolved)) for run in plan.runs]
+    folders = [known.get(recipe_key(run.resolved)) for run in plan.runs]
     left = [n for n, path in enumerate(folders) if path is None or not is_finished(path)]
     done = len(plan.runs) - len(left)
-    before = f", {done} of them finished before" if done else ""
+    before = f", {done} of them already finished" if done else ""
     announce(f"{len(plan.runs)} runs in {folder}{before}")
 
     def maker(number: int) -> Callable[[], Path]:
@@ -71,17 +78,17 @@ def conduct(
 
         return make
 
-    titles = [spell(plan.runs[number].cell) for number in left]
+    titles = [format_cell(plan.runs[number].cell) for number in left]
     failures: dict[int, str] = {}
     if left:
         try:
-            with Listener(titles, [steps[number] for number in left], quiet) as listener:
-                failures = runner([maker(number) for number in left], listener)
+            with SweepProgress(titles, [steps[number] for number in left], quiet) as progress:
+                failures = runner([maker(number) for number in left], progress)
         except KeyboardInterrupt:
             done = sum(1 for path in folders if path and is_finished(path))
             raise KeyboardInterrupt(
-                f"interrupted; {done} of {len(plan.runs)} runs are finished, what others "
-                "learned is kept, and the same command goes on"
+                f"Interrupted; progress saved, {done} of {len(plan.runs)} runs finished. "
+                "Resume with the same command"
             ) from None
     reasons = {left[number]: reason for number, reason in failures.items()}
-    return gather(plan, folders, reasons)
+    return read_results(plan, folders, reasons)

@@ -1,4 +1,4 @@
-"""The runs of a sweep as jobs of a cluster, by submitit (the extra ``celstack[cluster]``)."""
+"""Cluster execution of a sweep by submitit (the extra ``celstack[cluster]``)."""
 
 from __future__ import annotations
 
@@ -10,41 +10,42 @@ from typing import TYPE_CHECKING, Any
 
 from celstack.errors import CelstackError
 from celstack.recipe.overrides import parse_value
-from celstack.runs.sweep.failures import why
+from celstack.runs.sweep.failures import failure_reason
 from celstack.text import describe_error
 
 if TYPE_CHECKING:
     from submitit import AutoExecutor, Job
 
-    from celstack.runs.sweep.progress import Listener
+    from celstack.runs.sweep.progress import SweepProgress
 
 LAUNCHERS = ("slurm", "local")
 OPTION = "--launcher-set"
 TIMES = ("timeout_min", "slurm_time")
-POLL = {"slurm": 5.0, "local": 0.2}
-"""Seconds between two looks at the jobs."""
+POLL_SECONDS = {"slurm": 5.0, "local": 0.2}
 CODE = "from celstack.cli import run_recipe; run_recipe()"
 
 
 def read_settings(texts: Sequence[str]) -> dict[str, Any]:
-    """Read ``name=value`` texts: what submitit is to ask the cluster for."""
+    """Parse ``name=value`` texts: the parameters for submitit."""
     settings = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name.strip().isidentifier():
-            raise CelstackError(f"{OPTION} {text}: write name=value, as in timeout_min=120")
+            raise CelstackError(
+                f"{OPTION} {text}: expected name=value, such as timeout_min=120"
+            )
         settings[name.strip()] = parse_value(value.strip(), f"{OPTION} {text}")
     if not any(name in settings for name in TIMES):
         raise CelstackError(
-            f"{OPTION}: say how many minutes a job may take, as in {OPTION} timeout_min=120"
+            f"{OPTION}: the time limit of jobs is required, such as {OPTION} timeout_min=120"
         )
     return settings
 
 
-def prepare(
+def make_executor(
     launcher: str, folder: Path, settings: Mapping[str, Any], jobs: int | None
 ) -> AutoExecutor:
-    """Make what submits jobs, or say why that cannot be; nothing is submitted yet."""
+    """Make the executor that submits jobs, without submitting any yet."""
     try:
         from submitit import AutoExecutor
     except ImportError as error:
@@ -56,40 +57,47 @@ def prepare(
     try:
         executor = AutoExecutor(folder=folder, cluster=launcher)
         executor.update_parameters(**{"name": "celstack", **settings})
-    # What it does not like it tells by errors of many kinds.
+    # submitit raises errors of many types for invalid parameters.
     except Exception as error:
         raise CelstackError(f"--launcher {launcher}: {describe_error(error)}") from error
     return executor
 
 
-def run_there(
-    makers: Sequence[Callable[[], Path]],
-    listener: Listener,
+def run_on_cluster(
+    folders: Sequence[Callable[[], Path]],
+    progress: SweepProgress,
     executor: AutoExecutor,
     device: str,
 ) -> dict[int, str]:
-    """Submit a job for each folder and wait for all; return why some failed, by number.
+    """Submit a job for each run and wait for all. Ctrl-C cancels them.
 
-    Ctrl-C cancels them; what they learned until their last checkpoint is kept.
+    Args:
+        folders: For each run, a function that makes its folder.
+        progress: Notified when runs are submitted and end.
+        executor: What submits the jobs.
+        device: The device of all runs.
+
+    Returns:
+        The reasons of failed runs, by their index.
     """
-    folders = [make() for make in makers]
-    going = dict(enumerate(_submit(executor, folders, device)))
+    paths = [make() for make in folders]
+    active = dict(enumerate(_submit(executor, paths, device)))
     failures: dict[int, str] = {}
-    for number, job in going.items():
-        listener.begins(number, folders[number], f"is submitted as job {job.job_id}")
+    for number, job in active.items():
+        progress.run_started(number, paths[number], f"submitted as job {job.job_id}")
     try:
-        while going:
-            for number in [number for number, job in going.items() if job.done()]:
-                # Its result would be a pickle; what counts is in the run's folder.
-                said = going.pop(number).stderr() or ""
-                reason = why(folders[number], said, None)
+        while active:
+            for number in [number for number, job in active.items() if job.done()]:
+                # The job's result would be a pickle; read the run's folder instead.
+                text = active.pop(number).stderr() or ""
+                reason = failure_reason(paths[number], text, None)
                 if reason:
                     failures[number] = reason
-                listener.ends(number, folders[number], reason)
-            listener.looks()
-            time.sleep(POLL[executor.cluster])
+                progress.run_ended(number, paths[number], reason)
+            progress.refresh()
+            time.sleep(POLL_SECONDS[executor.cluster])
     except BaseException:
-        for job in going.values():
+        for job in active.values():
             job.cancel(check=False)
         raise
     return failures
@@ -103,17 +111,17 @@ def _submit(executor: AutoExecutor, folders: Sequence[Path], device: str) -> lis
     try:
         with executor.batch():
             return [
-                # Plain command lines: there is no object of ours in what submitit pickles.
+                # Plain command lines, so that submitit pickles no object of Celstack.
                 executor.submit(CommandFunction([*share, *_command(folder, device)], False))
                 for folder in folders
             ]
     except Exception as error:
         raise CelstackError(
-            f"--launcher {executor.cluster}: nothing is submitted: {describe_error(error)}"
+            f"--launcher {executor.cluster}: nothing was submitted: {describe_error(error)}"
         ) from error
 
 
 def _command(folder: Path, device: str) -> list[str]:
-    """Return the command that begins a run, or goes on with it."""
+    """Return the command that starts or resumes a run."""
     options = ["--quiet", "--device", device, "--resume", str(folder.resolve())]
     return [sys.executable, "-P", "-c", CODE, *options]

@@ -38,7 +38,7 @@ def listed(editor):
     return editor.page.locator(".editor-objects button").all_inner_texts()
 
 
-def set_colour(editor, name, value):
+def set_color(editor, name, value):
     editor.page.locator(f"input[data-do={name}]").fill(value)
     editor.settle()
 
@@ -99,8 +99,8 @@ def test_there_are_no_more_objects_than_layers(editor):
     editor.do("add")
 
     assert len(listed(editor)) == 3
-    assert editor.said() == "All 3 layers of this model are taken."
-    assert editor.page.is_visible("text=All 3 layers of this model are taken. >> nth=0")
+    assert editor.said() == "All 3 layers of this model are in use."
+    assert editor.page.is_visible("text=All 3 layers of this model are in use. >> nth=0")
 
 
 def test_the_first_object_of_an_empty_scene_is_in_the_rest_pose(made, at_rest, edited, drive):
@@ -145,26 +145,26 @@ def test_one_step_passes_one_object(made, at_rest, edited, drive):
     assert [line[7] for line in listed(editor)] == ["1", "3", "2"]
 
 
-@pytest.mark.parametrize("colour", ["#2060e0", "#ffffff", "#000000"])
-def test_an_object_is_recoloured(colour, editor):
+@pytest.mark.parametrize("color", ["#2060e0", "#ffffff", "#000000"])
+def test_an_object_is_recolored(color, editor):
     select(editor, 1)
 
-    set_colour(editor, "colour", colour)
+    set_color(editor, "color", color)
 
-    wanted = [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
+    wanted = [int(color[at : at + 2], 16) for at in (1, 3, 5)]
     assert (editor.picture()[16, 16] - torch.tensor(wanted)).abs().max() <= 2
     assert (editor.picture()[16, 7].argmax()) == 1  # the other object is as it was
 
 
-def test_the_background_is_changed_and_recoloured(editor):
+def test_the_background_is_changed_and_recolored(editor):
     editor.page.click("button[title='Background 1']")
     before = editor.picture()[2, 2]
-    set_colour(editor, "backdrop", "#402010")
-    coloured = editor.picture()
+    set_color(editor, "backdrop", "#402010")
+    colored = editor.picture()
     editor.page.click("button[title='No background']")
 
     assert (before - round(0.75 * 255)).abs().max() <= 2
-    assert (coloured[2, 2] - torch.tensor([0x40, 0x20, 0x10])).abs().max() <= 2
+    assert (colored[2, 2] - torch.tensor([0x40, 0x20, 0x10])).abs().max() <= 2
     assert editor.picture()[2, 2].tolist() == [0, 0, 0]
     assert editor.scene()["background"] is None
 
@@ -205,25 +205,25 @@ def test_who_is_faster_than_the_screen_acts_on_the_scene_that_is_open(editor):
     assert moved
 
 
-def test_a_colour_is_not_taken_from_the_hands_of_who_chooses_it(made, at_rest, edited, drive):
+def test_a_color_is_not_taken_from_the_hands_of_who_chooses_it(made, at_rest, edited, drive):
     with torch.no_grad():
         # Two shades, of which the brighter cannot follow to white.
         made.sprites.colour[0, 0, 10:16] = 0.3
     editor = drive(edited(made, at_rest(made, [1, 0, EMPTY])))
     select(editor, 1)
 
-    set_colour(editor, "colour", "#ffffff")
+    set_color(editor, "color", "#ffffff")
 
-    assert editor.page.input_value("input[data-do=colour]") == "#ffffff"
+    assert editor.page.input_value("input[data-do=color]") == "#ffffff"
     editor.page.focus("[data-part=stage]")
     editor.press("ArrowLeft")
-    assert editor.page.input_value("input[data-do=colour]") < "#ffffff"
+    assert editor.page.input_value("input[data-do=color]") < "#ffffff"
 
 
-def test_a_colour_is_found_in_one_gesture_and_undone_at_once(editor):
+def test_a_color_is_found_in_one_gesture_and_undone_at_once(editor):
     before = editor.picture()
     select(editor, 1)
-    editor.page.locator("input[data-do=colour]").evaluate(
+    editor.page.locator("input[data-do=color]").evaluate(
         """(input) => ["#ff0000", "#00ff00", "#0000ff"].forEach((value) => {
             input.value = value;
             input.dispatchEvent(new Event("input", { bubbles: true }));
@@ -298,15 +298,15 @@ def test_a_scene_that_was_not_touched_is_saved_as_it_was(made, scenes, edited, d
 @pytest.mark.parametrize(
     ("transforms", "cannot"),
     [
-        ([Position()], {"turned", "recoloured"}),
-        ([Color(), Position()], {"turned"}),
-        ([Similarity()], {"recoloured"}),
-        ([Affine()], {"recoloured"}),
-        ([Projective()], {"recoloured"}),
-        ([Tps()], {"recoloured"}),
-        ([Similarity(), Position()], {"recoloured"}),
-        ([Identity()], {"moved", "resized", "turned", "recoloured"}),
-        ([], {"moved", "resized", "turned", "recoloured"}),
+        ([Position()], {"rotated", "recolored"}),
+        ([Color(), Position()], {"rotated"}),
+        ([Similarity()], {"recolored"}),
+        ([Affine()], {"recolored"}),
+        ([Projective()], {"recolored"}),
+        ([Tps()], {"recolored"}),
+        ([Similarity(), Position()], {"recolored"}),
+        ([Identity()], {"moved", "resized", "rotated", "recolored"}),
+        ([], {"moved", "resized", "rotated", "recolored"}),
     ],
 )
 def test_what_transforms_cannot_do_is_off_with_a_reason(
@@ -316,7 +316,7 @@ def test_what_transforms_cannot_do_is_off_with_a_reason(
     editor = drive(edited(made, at_rest(made, [0, EMPTY, EMPTY])))
     select(editor, 0)
     controls = {
-        "moved": "left", "resized": "larger", "turned": "clockwise", "recoloured": "colour",
+        "moved": "left", "resized": "larger", "rotated": "clockwise", "recolored": "color",
     }  # fmt: skip
 
     off = {
@@ -328,8 +328,8 @@ def test_what_transforms_cannot_do_is_off_with_a_reason(
     assert off == cannot
     reasons = editor.page.inner_text("[data-why=selection]")
     assert {what for what in controls if f"cannot be {what}" in reasons} == cannot
-    if "turned" in cannot:
+    if "rotated" in cannot:
         before = editor.picture()
         editor.do("clockwise")
-        assert editor.said().startswith("Objects of this model cannot be turned")
+        assert editor.said().startswith("Objects of this model cannot be rotated")
         assert torch.equal(editor.picture(), before)

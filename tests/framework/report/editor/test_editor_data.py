@@ -10,7 +10,7 @@ import torch
 
 from celstack import BrowserCode, Warp
 from celstack.report.editor import editor_assets, editor_data
-from celstack.report.packed_images import STEP, pack
+from celstack.report.packed_images import MIN_STEP, pack_images
 from celstack_kit.transforms.color import Color
 from celstack_kit.transforms.position import Position
 
@@ -43,12 +43,12 @@ def unpack(packed):
     return torch.from_numpy(levels * sides[0] + sides[1])
 
 
-@pytest.mark.parametrize(("reach", "step"), [(1.0, STEP), (30.0, STEP), (655.35, 0.01)])
+@pytest.mark.parametrize(("reach", "step"), [(1.0, MIN_STEP), (30.0, MIN_STEP), (655.35, 0.01)])
 def test_images_come_back_within_half_a_step(reach, step):
     torch.manual_seed(0)
     images = reach * torch.rand(2, 4, 5, 7)
 
-    back = unpack(pack(images))
+    back = unpack(pack_images(images))
 
     assert (back - images).abs().max() <= 0.51 * step
 
@@ -56,13 +56,13 @@ def test_images_come_back_within_half_a_step(reach, step):
 def test_a_plane_of_one_value_is_exact():
     images = torch.full((1, 2, 3, 3), 0.3)
 
-    assert (unpack(pack(images)) - images).abs().max() < 1e-7
+    assert (unpack(pack_images(images)) - images).abs().max() < 1e-7
 
 
 def test_forty_noisy_sprites_of_128_pixels_take_six_megabytes_at_most():
     torch.manual_seed(0)
 
-    assert len(json.dumps(pack(torch.rand(40, 4, 128, 128)))) < 6e6
+    assert len(json.dumps(pack_images(torch.rand(40, 4, 128, 128)))) < 6e6
 
 
 def test_there_is_nothing_to_edit_without_scenes(model, scenes):
@@ -75,7 +75,7 @@ def test_there_is_nothing_to_edit_without_scenes(model, scenes):
 def test_a_page_without_scenes_says_so(open_page):
     page = open_page(None)
 
-    assert "There is no example to edit" in page.inner_text("#editor")
+    assert "No examples to edit" in page.inner_text("#editor")
 
 
 def test_scenes_and_code_are_each_there_once(model, edited):
@@ -93,7 +93,7 @@ def test_a_transform_without_code_is_named_and_the_page_is_shown(model, edited, 
     page = open_page(edited(model(layer=[Color(), Mirror()])))
 
     said = page.inner_text("#editor")
-    assert "the transform mirror<b> brings no code for it" in " ".join(said.split())
+    assert "the transform mirror<b> has no browser code" in " ".join(said.split())
     assert page.locator("#editor button").count() == 0
 
 
@@ -103,7 +103,7 @@ def test_code_that_does_not_run_is_told_in_the_page(model, edited, open_page, mo
     page = open_page(edited(model(layer=[Position()])))
 
     said = page.inner_text("[data-part=trouble]")
-    assert said.startswith("The editor cannot work in this browser: ")
+    assert said.startswith("The editor does not work in this browser: ")
     assert not page.is_visible("[data-part=body]")
 
 

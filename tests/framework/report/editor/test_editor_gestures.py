@@ -213,7 +213,7 @@ def test_a_click_is_read_out_as_one_and_a_drag_as_what_it_does(one, drive):
         "Object 1 is selected",
         "Object 1 moved",
         "Object 1 is resized",
-        "Object 1 turned",
+        "Object 1 rotated",
     ]
 
 
@@ -238,7 +238,7 @@ def test_what_is_done_is_read_out(one, drive):
     assert heard == [
         "Object 1 is selected",
         "Object 1 moved, at 11, 10",
-        "Object 1 turned right",
+        "Object 1 rotated right",
         "Object 1 is hidden",
         "This object is hidden.",
         "Object 1 is shown",
@@ -255,5 +255,5 @@ def test_an_object_cannot_be_larger_than_its_transforms_let_it(shapes, at_rest, 
 
     editor.press(*["+"] * 13)
 
-    assert editor.said() == "Object 1 cannot go any further"
+    assert editor.said() == "Object 1 has reached its limit"
     assert editor.mask(0).view(32, 32).any(0).sum() == 12

@@ -4,7 +4,7 @@ import pytest
 
 from celstack.errors import CelstackError, Problem
 from celstack.recipe.overrides import parse
-from celstack.runs.sweep.grid import Axis, combine, read_grid, spell, split
+from celstack.runs.sweep.grid import Axis, combine, format_cell, read_grid, split_values
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from celstack.runs.sweep.grid import Axis, combine, read_grid, spell, split
     ],
 )
 def test_commas_part_values_but_not_inside_of_brackets_and_quotes(text, pieces):
-    assert split(text) == pieces
+    assert split_values(text) == pieces
 
 
 def axes_of(*texts, fixed=()):
@@ -46,10 +46,10 @@ def test_values_are_those_of_toml_and_bare_words():
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("seed", "--grid seed: write path=value,value,... as in selector.sweeps=1,3"),
-        ("seed=", "--grid seed=: a value is missing; part them with single commas"),
-        ("seed=1,", "--grid seed=1,: a value is missing; part them with single commas"),
-        ("seed=1,2,1", "--grid seed=1,2,1: 1 is there twice"),
+        ("seed", "--grid seed: expected path=value,value,... such as selector.sweeps=1,3"),
+        ("seed=", "--grid seed=: a value is missing; separate values with single commas"),
+        ("seed=1,", "--grid seed=1,: a value is missing; separate values with single commas"),
+        ("seed=1,2,1", "--grid seed=1,2,1: 1 is given twice"),
         ("sizes=[1,[2]", "--grid sizes=[1,[2]: what follows '=' is not a value of TOML"),
         ("extends=a,b", "--grid extends=a: what a recipe extends cannot be changed from here"),
     ],
@@ -69,14 +69,14 @@ def test_one_place_cannot_be_said_twice():
     (fixed,) = axes_of("seed=1,2", fixed=["seed=5"])
 
     assert isinstance(first, Axis)
-    assert str(second) == "--grid seed=3: --grid says already what seed is"
-    assert str(fixed) == "--grid seed=1,2: --set says already what seed is"
+    assert str(second) == "--grid seed=3: seed is already set by --grid"
+    assert str(fixed) == "--grid seed=1,2: seed is already set by --set"
 
 
 def test_the_last_axis_varies_fastest():
     cells = combine(axes_of("a=1,2", "b=x,y"))
 
-    assert [spell(cell) for cell in cells] == [
+    assert [format_cell(cell) for cell in cells] == [
         "a = 1, b = 'x'",
         "a = 1, b = 'y'",
         "a = 2, b = 'x'",
@@ -87,5 +87,5 @@ def test_the_last_axis_varies_fastest():
 def test_too_many_runs_are_refused():
     many = ",".join(map(str, range(101)))
 
-    with pytest.raises(CelstackError, match="makes 10,201 runs; 1,000 are the most"):
+    with pytest.raises(CelstackError, match="makes 10,201 runs; at most 1,000 are allowed"):
         combine(axes_of(f"a={many}", f"b={many}"))

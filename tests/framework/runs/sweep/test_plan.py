@@ -50,7 +50,7 @@ def test_all_mistakes_are_told_at_once_and_each_once(refusal):
     )
 
     assert lines[0] == "5 problems"
-    assert lines[1].startswith("--grid seed: write path=value")
+    assert lines[1].startswith("--grid seed: expected path=value")
     assert [line.partition(":")[0] for line in lines[2:]] == [
         "sprites.count",
         "selector.sweep",
@@ -84,7 +84,7 @@ def test_two_runs_that_are_the_same_are_refused(refusal):
 
 
 def test_a_sweep_over_nothing_is_refused(refusal):
-    assert refusal() == ["--grid: say what varies, as in --grid selector.sweeps=1,3"]
+    assert refusal() == ["--grid: required, such as --grid selector.sweeps=1,3"]
 
 
 def test_a_recipe_that_is_not_there_is_one_line(catalog):

@@ -1,8 +1,8 @@
-"""What a sweep tells while it goes on."""
+"""Progress of a sweep."""
 
 import pytest
 
-from celstack.runs.sweep.progress import Listener
+from celstack.runs.sweep.progress import SweepProgress
 
 
 @pytest.fixture
@@ -13,18 +13,18 @@ def run(tmp_path):
 
 
 def test_where_nothing_can_move_there_are_plain_lines(run, capsys):
-    with Listener(["a = [1]", "b"], [None, 5], quiet=False) as listener:
-        listener.begins(0, run)
-        listener.looks()
-        listener.ends(0, run, "")
+    with SweepProgress(["a = [1]", "b"], [None, 5], quiet=False) as progress:
+        progress.run_started(0, run)
+        progress.refresh()
+        progress.run_ended(0, run, "")
         (run / "checkpoint.pt").touch()
-        listener.begins(1, run)
-        listener.ends(1, run, "no room")
+        progress.run_started(1, run)
+        progress.run_ended(1, run, "no room")
 
     assert capsys.readouterr().err.splitlines() == [
-        "run 1 of 2: a = [1]: begins",
-        "run 1 of 2: a = [1]: is finished after 0 seconds, loss 0.25",
-        "run 2 of 2: b: goes on",
+        "run 1 of 2: a = [1]: started",
+        "run 1 of 2: a = [1]: finished after 0 seconds, loss 0.25",
+        "run 2 of 2: b: resumed",
         "run 2 of 2: b: failed: no room",
     ]
 
@@ -34,19 +34,19 @@ def test_a_terminal_shows_how_far_runs_are(run, capsys, monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
 
-    with Listener(["a = [1]"], [5], quiet=False) as listener:
-        listener.begins(0, run)
-        listener.looks()
-        listener.progress.refresh()
+    with SweepProgress(["a = [1]"], [5], quiet=False) as progress:
+        progress.run_started(0, run)
+        progress.refresh()
+        progress.progress.refresh()
 
-    said = capsys.readouterr().err
-    assert "a = [1]" in said
-    assert "3/5" in said
+    shown = capsys.readouterr().err
+    assert "a = [1]" in shown
+    assert "3/5" in shown
 
 
 def test_quiet_is_quiet(run, capsys):
-    with Listener(["a"], [5], quiet=True) as listener:
-        listener.begins(0, run)
-        listener.ends(0, run, "no room")
+    with SweepProgress(["a"], [5], quiet=True) as progress:
+        progress.run_started(0, run)
+        progress.run_ended(0, run, "no room")
 
     assert capsys.readouterr().err == ""

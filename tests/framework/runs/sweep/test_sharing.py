@@ -3,7 +3,7 @@
 import pytest
 
 from celstack.runs.sweep import local
-from celstack.runs.sweep.failures import why
+from celstack.runs.sweep.failures import failure_reason
 from celstack.runs.sweep.progress import last_step
 
 
@@ -14,39 +14,39 @@ def test_runs_share_the_cores(monkeypatch, cores, jobs, threads):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr(local, "count_cores", lambda: cores)
 
-    assert local.share_threads(jobs) == threads
+    assert local.threads_per_run(jobs) == threads
 
 
 def test_what_the_user_says_of_threads_counts_for_each_run(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
 
-    assert local.share_threads(2) == 3
+    assert local.threads_per_run(2) == 3
 
 
 @pytest.mark.parametrize(
-    ("complaints", "code", "reason"),
+    ("stderr", "code", "reason"),
     [
         ("celstack: step 3: the loss is nan\n", 1, "step 3: the loss is nan"),
         ("celstack: warning: a\ncelstack: b\nodd\n", 1, "b"),
         ("Traceback:\n  x\nValueError: odd\n", 1, "ValueError: odd"),
-        ("", 1, "it ended without scores, and without a word"),
-        ("", 0, "it ended without scores, and without a word"),
+        ("", 1, "it exited without scores and without an error message"),
+        ("", 0, "it exited without scores and without an error message"),
         (
             "celstack: a\n",
             -9,
-            "its process was ended by SIGKILL, as systems do that run out of memory",
+            "its process was killed by SIGKILL (possibly out of memory)",
         ),
-        ("", -15, "its process was ended by SIGTERM"),
+        ("", -15, "its process was killed by SIGTERM"),
     ],
 )
-def test_a_reason_is_the_last_that_a_run_complained_of(tmp_path, complaints, code, reason):
-    assert why(tmp_path, complaints, code) == reason
+def test_a_reason_is_the_last_that_a_run_complained_of(tmp_path, stderr, code, reason):
+    assert failure_reason(tmp_path, stderr, code) == reason
 
 
 def test_a_finished_run_has_no_reason_to_fail(tmp_path):
     (tmp_path / "metrics.json").write_text("{}")
 
-    assert why(tmp_path, "celstack: warning: anything\n", 0) == ""
+    assert failure_reason(tmp_path, "celstack: warning: anything\n", 0) == ""
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from celstack.errors import CelstackError
 from celstack.runs.sweep import slurm as cluster
-from celstack.runs.sweep.slurm import prepare, read_settings, run_there
+from celstack.runs.sweep.slurm import make_executor, read_settings, run_on_cluster
 
 pytest.importorskip("submitit")
 windows = pytest.mark.skipif(sys.platform == "win32", reason="submitit needs signals")
@@ -28,10 +28,10 @@ def test_settings_are_values_of_toml():
 @pytest.mark.parametrize(
     ("texts", "complaint"),
     [
-        (["timeout_min"], "--launcher-set timeout_min: write name=value"),
-        (["a b=1"], "--launcher-set a b=1: write name=value"),
+        (["timeout_min"], "--launcher-set timeout_min: expected name=value"),
+        (["a b=1"], "--launcher-set a b=1: expected name=value"),
         (["timeout_min=[1"], r"--launcher-set timeout_min=\[1: what follows '='"),
-        (["slurm_partition=gpu"], "--launcher-set: say how many minutes a job may take"),
+        (["slurm_partition=gpu"], "--launcher-set: the time limit of jobs is required"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(texts, complaint):
@@ -42,7 +42,7 @@ def test_settings_that_make_no_sense_are_refused(texts, complaint):
 @pytest.mark.parametrize("settings", [{"slurm_partitoin": "gpu"}, {"timeout_min": "long"}])
 def test_what_submitit_does_not_know_is_a_mistake(tmp_path, settings):
     with pytest.raises(CelstackError, match=r"^--launcher local: ") as refused:
-        prepare("local", tmp_path / "jobs", settings, None)
+        make_executor("local", tmp_path / "jobs", settings, None)
 
     assert "\n" not in str(refused.value)
 
@@ -51,7 +51,7 @@ def test_where_submitit_is_missing_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "submitit", None)
 
     with pytest.raises(CelstackError, match=r"pip install 'celstack\[cluster\]'"):
-        prepare("slurm", tmp_path, {}, None)
+        make_executor("slurm", tmp_path, {}, None)
 
 
 def test_where_there_is_no_cluster_that_is_said_and_nothing_written(command, small, tmp_path):
@@ -80,21 +80,19 @@ def test_a_sweep_goes_through_a_launcher_and_a_failure_costs_only_itself(
     assert answer.code == 1, answer.complaint
     assert len(found["runs"]) == 1
     assert found["failed"][0]["reason"].startswith("step ")
-    assert "run 1 of 2: training.prototype_rate = 0.001: is submitted as job" in (
-        answer.complaint
-    )
+    assert "run 1 of 2: training.prototype_rate = 0.001: submitted as job" in (answer.complaint)
     # What submitit pickles is in a folder of its own, and not among the runs.
     assert list(out.rglob("*.pkl"))
     assert not list((out / "my").rglob("*.pkl"))
 
 
 class Told:
-    """A listener that says nothing."""
+    """A progress that says nothing."""
 
-    def begins(self, *_):
+    def run_started(self, *_):
         """Say nothing."""
 
-    def looks(self):
+    def refresh(self):
         """Press Ctrl-C."""
         raise KeyboardInterrupt
 
@@ -114,13 +112,13 @@ def test_partition_and_time_and_number_of_jobs_are_passed_on(tmp_path, monkeypat
         (tools / name).write_text(text)
         (tools / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tools), prepend=":")
-    monkeypatch.setitem(cluster.POLL, "slurm", 0.01)
+    monkeypatch.setitem(cluster.POLL_SECONDS, "slurm", 0.01)
     settings = read_settings(["timeout_min=90", "slurm_partition=gpu", "cpus_per_task=4"])
-    executor = prepare("slurm", tmp_path / "jobs", settings, 2)
+    executor = make_executor("slurm", tmp_path / "jobs", settings, 2)
     folders = [tmp_path / name for name in "abc"]
 
     with pytest.raises(KeyboardInterrupt):
-        run_there([lambda f=f: f for f in folders], Told(), executor, "cpu")
+        run_on_cluster([lambda f=f: f for f in folders], Told(), executor, "cpu")
 
     text = kept.read_text()
     for option in ("--partition=gpu", "--time=90", "--cpus-per-task=4", "--array=0-2%2"):
