@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from celstack.errors import CelstackError
+from celstack.lazy import lazy_names
 
 if TYPE_CHECKING:
     from celstack.export.decompose import read_images
@@ -131,8 +131,4 @@ __all__ = [
     "write_scene",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'celstack' has no attribute '{name}'")
-    return getattr(import_module(f"celstack.{_HOME[name]}"), name)
+__getattr__ = lazy_names(__name__, _HOME)

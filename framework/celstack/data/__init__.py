@@ -9,8 +9,9 @@ Public: what dataset plugins need. Uses the interfaces; knows nothing of models 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from celstack.lazy import lazy_names
 
 if TYPE_CHECKING:
     from celstack.data.images import (
@@ -52,8 +53,4 @@ __all__ = [
     "require_file",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'celstack.data' has no attribute '{name}'")
-    return getattr(import_module(f"celstack.data.{_HOME[name]}"), name)
+__getattr__ = lazy_names(__name__, _HOME)
