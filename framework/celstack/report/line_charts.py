@@ -147,7 +147,7 @@ def interpolate(start: float, end: float, share: float) -> float:
 
 
 def svg_points(points: Sequence[tuple[float, float]]) -> str:
-    """Spell points as a drawing does."""
+    """Format points for an SVG polyline."""
     return " ".join(f"{x:g},{y:g}" for x, y in points)
 
 

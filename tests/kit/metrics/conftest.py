@@ -55,3 +55,15 @@ def shown():
         return make(sprite, visible.tolist(), **rest)
 
     return show
+
+
+@pytest.fixture(scope="session")
+def score_of():
+    """Return what computes a metric over batches."""
+
+    def compute(metric, *batches):
+        for batch in batches:
+            metric.update(*batch)
+        return metric.compute()
+
+    return compute

@@ -70,7 +70,7 @@ def test_a_run_that_ends_leaves_a_page(tmp_path):
     trained = run(make(Report(), [PlainMetric()]), tmp_path)
 
     page = (trained.folder / "report.html").read_text(encoding="utf-8")
-    assert "What was learned" in page
+    assert "A sprite is a small image" in page
     assert 'http-equiv="refresh"' not in page
     assert not list(trained.folder.glob("*.tmp"))
 
@@ -147,7 +147,7 @@ def test_a_page_in_the_middle_of_a_run_is_whole(tmp_path, clock):
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Training: step 4 of 100. This page refreshes every second." in page
     assert 'content="1"' in page
-    assert "Chosen at random" in page
+    assert "Random selection" in page
 
 
 def test_it_is_no_matter_of_the_terminal():

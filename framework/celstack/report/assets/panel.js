@@ -154,26 +154,26 @@ Object.assign(window.celstack, (() => {
       ["smaller", "larger"].forEach((name) => { reasons[name] = unless("scale"); });
       ["clockwise", "anticlockwise"].forEach((name) => { reasons[name] = unless("turn"); });
       ["front", "forward", "backward", "back"].forEach((name) => { reasons[name] = alone; });
-      Object.entries(reasons).forEach(([name, why]) => this.allow(this.control(name), why));
+      Object.entries(reasons).forEach(([name, reason]) => this.allow(this.control(name), reason));
       this.sprites.forEach((button) => this.allow(button, none));
-      const why = (name, text) => {
-        this.root.querySelector(`[data-why="${name}"]`).textContent = text;
+      const explain = (name, text) => {
+        this.root.querySelector(`[data-reason-for="${name}"]`).textContent = text;
       };
-      why("add", full);
+      explain("add", full);
       const cannot = ["move", "scale", "turn", "recolor"].filter((name) => !able[name]);
       const first = selected === null ? ["Select an object in the image or in the list."] : [];
-      why("selection", [...first, ...cannot.map((name) => able.reasons[name])].join("\n"));
-      why("background", able.backdrop ? "" : able.reasons.backdrop);
+      explain("selection", [...first, ...cannot.map((name) => able.reasons[name])].join("\n"));
+      explain("background", able.backdrop ? "" : able.reasons.backdrop);
     }
 
     /** Use aria-disabled, not `disabled`: users must be able to reach the reason. */
-    allow(control, why) {
-      control.dataset.reason = why;
-      control.setAttribute("aria-disabled", String(why !== ""));
+    allow(control, reason) {
+      control.dataset.reason = reason;
+      control.setAttribute("aria-disabled", String(reason !== ""));
       if (control.type === "color") {
-        control.disabled = why !== "";
+        control.disabled = reason !== "";
       }
-      control.title = why || control.getAttribute("aria-label") || control.textContent.trim();
+      control.title = reason || control.getAttribute("aria-label") || control.textContent.trim();
     }
 
     /** Show the current colors, except in an input that has the focus. */

@@ -326,7 +326,7 @@ def test_what_transforms_cannot_do_is_off_with_a_reason(
     }
 
     assert off == cannot
-    reasons = editor.page.inner_text("[data-why=selection]")
+    reasons = editor.page.inner_text("[data-reason-for=selection]")
     assert {what for what in controls if f"cannot be {what}" in reasons} == cannot
     if "rotated" in cannot:
         before = editor.picture()
