@@ -22,7 +22,7 @@ SHAPES: tuple[Shape, ...] = ("cube", "sphere", "cylinder")
 MATERIALS: tuple[Material, ...] = ("rubber", "metal")
 CLASSES = tuple(f"{material} {shape}" for material in MATERIALS for shape in SHAPES)
 RADII: dict[Size, float] = {"large": 0.7, "small": 0.35}
-COLOURS = {
+COLORS = {
     "gray": (87, 87, 87),
     "red": (173, 35, 35),
     "blue": (42, 75, 215),
@@ -34,11 +34,11 @@ COLOURS = {
 }
 
 REACH = 3.0
-"""Centres are at most so far from the middle, along both axes of the ground."""
+"""Centers are at most so far from the middle, along both axes of the ground."""
 GAP = 0.25
 """The least distance between two objects."""
 BORDER = 0.04
-"""The least distance of a centre from the edges of the image."""
+"""The least distance of a center from the edges of the image."""
 TRIES = 50
 """How many places an object tries before all objects look for new ones."""
 
@@ -64,7 +64,7 @@ class Thing:
 
     shape: Shape
     material: Material
-    colour: str
+    color: str
     size: Size
     x: float
     y: float
@@ -77,17 +77,17 @@ class Thing:
 
     @property
     def half_height(self) -> float:
-        """How high its centre is; a cube's edges reach as far out as other shapes' sides."""
+        """How high its center is; a cube's edges reach as far out as other shapes' sides."""
         return self.radius / math.sqrt(2) if self.shape == "cube" else self.radius
 
     @property
-    def centre(self) -> Point:
+    def center(self) -> Point:
         """The point in its middle."""
         return (self.x, self.y, self.half_height)
 
     @property
     def class_number(self) -> int:
-        """Its class as pixels are labelled: counted from 1, in the order of CLASSES."""
+        """Its class as pixels are labeled: counted from 1, in the order of CLASSES."""
         return CLASSES.index(f"{self.material} {self.shape}") + 1
 
 
@@ -114,7 +114,7 @@ class Scene:
 def arrangements(random: np.random.Generator, least: int, most: int) -> Iterator[Scene]:
     """Draw objects, view and light once, and places for the objects again and again.
 
-    In none of these scenes do objects overlap, and all their centres are in the image. But
+    In none of these scenes do objects overlap, and all their centers are in the image. But
     one may hide another: take the first in which enough of each is seen. Were the objects
     drawn again as well, the small and the many would become rare.
     """
@@ -133,7 +133,7 @@ def _thing(random: np.random.Generator) -> Thing:
     return Thing(
         shape=SHAPES[random.integers(len(SHAPES))],
         material=MATERIALS[random.integers(len(MATERIALS))],
-        colour=list(COLOURS)[random.integers(len(COLOURS))],
+        color=list(COLORS)[random.integers(len(COLORS))],
         size=list(RADII)[random.integers(len(RADII))],
         x=0.0,
         y=0.0,
@@ -149,7 +149,7 @@ def _place(random: np.random.Generator, thing: Thing, scene: Scene) -> Scene | N
             math.hypot(x - other.x, y - other.y) >= thing.radius + other.radius + GAP
             for other in scene.things
         )
-        seen = scene.project([moved.centre])
+        seen = scene.project([moved.center])
         if apart and np.all((seen >= BORDER) & (seen <= 1 - BORDER)):
             return attrs.evolve(scene, things=(*scene.things, moved))
     return None

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float32, UInt8
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from celstack_kit.clevr.layout import COLOURS, DOWN, HALF_WIDTH, TARGET, Scene, Thing
+from celstack_kit.clevr.layout import COLORS, DOWN, HALF_WIDTH, TARGET, Scene, Thing
 from celstack_kit.clevr.meshes import rounded_cube, rounded_cylinder
 
 GROUND, SKY = 0.4, 0.13
@@ -125,14 +125,14 @@ def _build(scene: Scene, side: int, integrator: Any, sampler: Any) -> Any:
 
 def _thing(thing: Thing) -> Any:
     mitsuba = _mitsuba()
-    colour = [level / 255 for level in COLOURS[thing.colour]]
+    color = [level / 255 for level in COLORS[thing.color]]
     if thing.material == "metal":
         surface = {"type": "principled", "metallic": 1.0, "roughness": 0.22}
-        bsdf = mitsuba.load_dict({**surface, "base_color": _rgb(*colour)})
+        bsdf = mitsuba.load_dict({**surface, "base_color": _rgb(*color)})
     else:
-        bsdf = mitsuba.load_dict({"type": "diffuse", "reflectance": _rgb(*colour)})
+        bsdf = mitsuba.load_dict({"type": "diffuse", "reflectance": _rgb(*color)})
     if thing.shape == "sphere":
-        ball = {"type": "sphere", "center": thing.centre, "radius": thing.radius, "bsdf": bsdf}
+        ball = {"type": "sphere", "center": thing.center, "radius": thing.radius, "bsdf": bsdf}
         return mitsuba.load_dict(ball)
     points, normals, faces = rounded_cube() if thing.shape == "cube" else rounded_cylinder()
     cos, sin = math.cos(thing.turn), math.sin(thing.turn)
@@ -141,7 +141,7 @@ def _thing(thing: Thing) -> Any:
     properties["bsdf"] = bsdf
     mesh = mitsuba.Mesh("", len(points), len(faces), has_vertex_normals=True, props=properties)
     buffers = mitsuba.traverse(mesh)
-    placed = thing.half_height * points @ turn + thing.centre
+    placed = thing.half_height * points @ turn + thing.center
     buffers["vertex_positions"] = placed.astype(np.float32).ravel()
     buffers["vertex_normals"] = (normals @ turn).astype(np.float32).ravel()
     buffers["faces"] = faces.astype(np.uint32).ravel()

@@ -24,7 +24,7 @@ from celstack.text import one_line
 from celstack_kit.clevr import renderer
 from celstack_kit.clevr.layout import arrangements
 from celstack_kit.dataset_support.cache_writer import Pixels
-from celstack_kit.dataset_support.labelled_image import Labelled
+from celstack_kit.dataset_support.labeled_image import Labeled
 
 CHUNK = 8
 SEEN = 200 / 192**2
@@ -45,7 +45,7 @@ class Job:
     side: int
 
 
-def draw(job: Job, index: int) -> Labelled:
+def draw(job: Job, index: int) -> Labeled:
     """Return one image: a function of job and index."""
     random = np.random.default_rng([job.seed, job.split, index])
     for scene in arrangements(random, job.least, job.most):
@@ -55,7 +55,7 @@ def draw(job: Job, index: int) -> Labelled:
             break
     classes = np.array([0, *(thing.class_number for thing in scene.things)], np.uint8)
     image = renderer.render(scene, ids, job.samples, int(random.integers(2**30)))
-    return Labelled(image, ids, classes[ids])
+    return Labeled(image, ids, classes[ids])
 
 
 def chunks(
@@ -112,7 +112,7 @@ def _wait(path: Path, folder: Path, crew: Sequence["subprocess.Popen[str]"]) -> 
         time.sleep(LOOK)
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
-            return [kept[name] for name in Labelled._fields]
+            return [kept[name] for name in Labeled._fields]
     except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
         text = "damaged; delete it, and it is rendered again"
         raise CelstackError(f"{path}: {text} ({one_line(error)})") from error

@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celstack_kit.dataset_support.cache_writer import Writer
-from celstack_kit.dataset_support.labelled_image import Labelled
+from celstack_kit.dataset_support.labeled_image import Labeled
 
 CHUNK = 256
 """Images are written so many at a time."""
 
 
 class Cutout(NamedTuple):
-    """Colours (h, w, 3) and opacity (h, w), all in [0, 1]."""
+    """Colors (h, w, 3) and opacity (h, w), all in [0, 1]."""
 
-    colour: NDArray[np.float64]
+    color: NDArray[np.float64]
     alpha: NDArray[np.float64]
 
 
@@ -40,7 +40,7 @@ class Collage:
         assert self.instances[window].shape == cutout.alpha.shape, "it lies within the picture"
         self.pasted += 1
         below = self.picture[window]
-        self.picture[window] = below + cutout.alpha[..., None] * (cutout.colour - below)
+        self.picture[window] = below + cutout.alpha[..., None] * (cutout.color - below)
         covered = cutout.alpha >= 0.5
         self.instances[window][covered] = self.pasted
         self.classes[window][covered] = kind
@@ -49,17 +49,17 @@ class Collage:
         """Count the pixels that belong to each cut-out."""
         return np.bincount(self.instances.ravel(), minlength=self.pasted + 1)[1:]
 
-    def labelled(self) -> Labelled:
+    def labeled(self) -> Labeled:
         """Return the image in whole levels, and its labels."""
         levels = np.round(255 * self.picture.clip(0, 1)).astype(np.uint8)
-        return Labelled(levels, self.instances, self.classes)
+        return Labeled(levels, self.instances, self.classes)
 
 
 def add_collages(
     writer: Writer, total: int, seed: list[int], make: Callable[[np.random.Generator], Collage]
 ) -> None:
     """Make images one by one, each with a seed of its own, so that more leave these as are."""
-    made = (make(np.random.default_rng([*seed, index])).labelled() for index in range(total))
+    made = (make(np.random.default_rng([*seed, index])).labeled() for index in range(total))
     while chunk := list(islice(made, CHUNK)):
         images, instances, classes = map(np.stack, zip(*chunk, strict=True))
         writer.add(images, instances, classes)

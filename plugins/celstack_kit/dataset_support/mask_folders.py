@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celstack import CelstackError
-from celstack_kit.dataset_support.labelled_image import Labelled
+from celstack_kit.dataset_support.labeled_image import Labeled
 from celstack_kit.formats.images import decode, decode_ids
 from celstack_kit.formats.read_errors import naming
 
@@ -16,8 +16,8 @@ FOLDERS = ("images", "masks", "sem_masks")
 
 
 def folder_scenes(
-    path: Path, convert: Callable[[Labelled], Labelled | None]
-) -> Iterator[Labelled | CelstackError]:
+    path: Path, convert: Callable[[Labeled], Labeled | None]
+) -> Iterator[Labeled | CelstackError]:
     """Read the scenes of a folder in the order of their numbers.
 
     ``masks`` hold the instance of each pixel of the image with the same number and
@@ -63,11 +63,11 @@ def _order(number: str) -> tuple[int, str]:
     return int(number), number
 
 
-def _read(path: Path, name: str) -> Labelled:
+def _read(path: Path, name: str) -> Labeled:
     file = path / FOLDERS[0] / name
     image = np.array(decode(file, str(file)))
     instances, classes = (_ids(path / kind / name, image.shape[:2]) for kind in FOLDERS[1:])
-    return Labelled(image, instances, classes)
+    return Labeled(image, instances, classes)
 
 
 def _ids(file: Path, size: tuple[int, ...]) -> NDArray[np.uint8]:

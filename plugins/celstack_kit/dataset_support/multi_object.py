@@ -15,7 +15,7 @@ from celstack.data.paths import find, places
 from celstack_kit.dataset_support.cache_writer import Writer
 from celstack_kit.dataset_support.generated import Generated
 from celstack_kit.dataset_support.image_cache import Stored, stored
-from celstack_kit.dataset_support.labelled_image import Labelled
+from celstack_kit.dataset_support.labeled_image import Labeled
 from celstack_kit.dataset_support.mask_folders import FOLDERS, folder_scenes
 from celstack_kit.dataset_support.object_records import Record, record_scenes
 from celstack_kit.formats.read_errors import LOG, naming
@@ -60,10 +60,10 @@ class Scenes(Generated):
             raise CelstackError(f'{" and ".join(said)}: only for source = "generated"')
 
     @abstractmethod
-    def from_record(self, record: Record) -> Labelled | None:
+    def from_record(self, record: Record) -> Labeled | None:
         """Make an image of ours of a record, or return None if it is none."""
 
-    def from_folder(self, published: Labelled) -> Labelled | None:
+    def from_folder(self, published: Labeled) -> Labeled | None:
         """Do the same with an image of a folder; most can be used as they are."""
         height, width = published.image.shape[:2]
         if (height, width) != self.image_shape[1:]:
@@ -124,9 +124,9 @@ class Scenes(Generated):
             text, total = "%s: skipped %d of %d; first %s", len(broken) + writer.count
             LOG.warning(text, self.name, len(broken), total, broken[0])
 
-    def _sound(self, path: Path, broken: list[str]) -> Iterator[Labelled]:
+    def _sound(self, path: Path, broken: list[str]) -> Iterator[Labeled]:
         """Read the images one by one; damage is an error or, if so wished, listed."""
-        images: Iterator[Labelled | CelstackError]
+        images: Iterator[Labeled | CelstackError]
         if self.source == "records":
             images = record_scenes(path, self.record_size, self.from_record)
         else:

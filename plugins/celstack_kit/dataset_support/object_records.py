@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celstack import CelstackError
-from celstack_kit.dataset_support.labelled_image import Labelled
+from celstack_kit.dataset_support.labeled_image import Labeled
 from celstack_kit.formats.tf_example import Feature, parse_example
 from celstack_kit.formats.tfrecord import records
 
@@ -23,7 +23,7 @@ class Record(NamedTuple):
     features: dict[str, Feature]
     """All else, such as ``shape`` and ``visibility``: a number for each entity, or several."""
 
-    def label(self, classes: NDArray[np.generic]) -> Labelled:
+    def label(self, classes: NDArray[np.generic]) -> Labeled:
         """Number the objects as the record does; ``classes`` has one for each entity."""
         if len(classes) != len(self.masks):
             text = f"classes of {len(classes)} entities, but masks of {len(self.masks)}"
@@ -31,12 +31,12 @@ class Record(NamedTuple):
         entities = np.arange(len(self.masks), dtype=np.uint8)
         instances = (self.masks * entities[:, None, None]).max(0)
         known = np.where(entities > 0, classes, 0).astype(np.uint8)
-        return Labelled(self.image, instances, known[instances])
+        return Labeled(self.image, instances, known[instances])
 
 
 def record_scenes(
-    path: Path, size: tuple[int, int], convert: Callable[[Record], Labelled | None]
-) -> Iterator[Labelled | CelstackError]:
+    path: Path, size: tuple[int, int], convert: Callable[[Record], Labeled | None]
+) -> Iterator[Labeled | CelstackError]:
     """Read the scenes of a file one by one; a damaged one comes as the error that names it.
 
     ``convert`` makes a scene of a record with an image of ``size`` (height, width), or None

@@ -1,4 +1,4 @@
-"""CLEVR6: up to six solid bodies on a grey ground, ray-traced."""
+"""CLEVR6: up to six solid bodies on a gray ground, ray-traced."""
 
 import shutil
 import tempfile
@@ -16,7 +16,7 @@ from celstack import CelstackError, Source, hookimpl
 from celstack_kit.clevr.layout import CLASSES
 from celstack_kit.clevr.workers import Job, chunks, processes
 from celstack_kit.dataset_support.cache_writer import Writer
-from celstack_kit.dataset_support.labelled_image import Labelled
+from celstack_kit.dataset_support.labeled_image import Labeled
 from celstack_kit.dataset_support.multi_object import BUCKET, HOMEPAGE, Scenes
 from celstack_kit.dataset_support.object_records import Record
 
@@ -31,7 +31,7 @@ class Clevr6(Scenes):
 
     Images are squares of ``side`` pixels.
 
-    They are generated, in the manner of CLEVR: eight colours, two sizes, soft shadows, camera
+    They are generated, in the manner of CLEVR: eight colors, two sizes, soft shadows, camera
     and lamps a little different each time. ``objects`` is how many an image shows, or the
     least and the most; they never touch, and of each there is enough to see. ``seed`` chooses
     the collection; the run's own seed does not change it.
@@ -118,7 +118,7 @@ class Clevr6(Scenes):
             for chunk in rendered:
                 writer.add(*chunk)
 
-    def from_record(self, record: Record) -> Labelled | None:
+    def from_record(self, record: Record) -> Labeled | None:
         """Make a class of each pair of material and shape, in the order of their appearance."""
         seen = record.masks.any(axis=(1, 2)) & (np.arange(len(record.masks)) > 0)
         if np.count_nonzero(seen) > self.most:
@@ -137,7 +137,7 @@ class Clevr6(Scenes):
             classes[entity] = self._kinds.setdefault(kind, len(self._kinds) + 1)
         return _cropped(record.label(classes), self.side)
 
-    def from_folder(self, published: Labelled) -> Labelled | None:
+    def from_folder(self, published: Labeled) -> Labeled | None:
         """Crop an image, unless somebody has before."""
         if np.count_nonzero(np.unique(published.instances)) > self.most:
             return None
@@ -158,11 +158,11 @@ def _chunk_folder(writer: Writer) -> Iterator[Path]:
         shutil.rmtree(kept, ignore_errors=True)
 
 
-def _cropped(published: Labelled, side: int) -> Labelled:
+def _cropped(published: Labeled, side: int) -> Labeled:
     """Keep the middle of a published image, resized to so many rows and columns."""
     image, instances, classes = (Image.fromarray(array[CROP]) for array in published)
     size = (side, side)
-    return Labelled(
+    return Labeled(
         np.asarray(image.resize(size, Image.Resampling.BILINEAR)),
         np.asarray(instances.resize(size, Image.Resampling.NEAREST)),
         np.asarray(classes.resize(size, Image.Resampling.NEAREST)),

@@ -26,11 +26,11 @@ MOST = 6
 TABLE = 1
 """A seed's further number, for the table; images have 0 and their split's."""
 LIGHT, DARK = np.array([0.72, 0.5, 0.3]), np.array([0.4, 0.24, 0.13])
-"""The colours of wood."""
+"""The colors of wood."""
 
 
 def _polygon(*radii: float, corners: int) -> list[tuple[float, float]]:
-    """Return corners (x, y) around a coin's centre, the first on top, radii taking turns."""
+    """Return corners (x, y) around a coin's center, the first on top, radii taking turns."""
     turns = [2 * math.pi * corner / corners for corner in range(corners)]
     far = [radii[corner % len(radii)] for corner in range(corners)]
     return [
@@ -38,7 +38,7 @@ def _polygon(*radii: float, corners: int) -> list[tuple[float, float]]:
     ]
 
 
-# Name: diameter in pixels, colour, and an emblem in units of the coin's radius.
+# Name: diameter in pixels, color, and an emblem in units of the coin's radius.
 KINDS = {
     "star": (23, (0.95, 0.8, 0.35), _polygon(0.75, 0.3, corners=10)),
     "cross": (20, (0.85, 0.87, 0.9), _polygon(0.75, 0.22, corners=8)),
@@ -46,13 +46,13 @@ KINDS = {
     "square": (14, (0.6, 0.75, 0.62), _polygon(0.65, corners=4)),
 }
 RIM, EMBLEM = 0.55, 0.35
-"""How bright a coin's rim and emblem are, as a share of its colour."""
+"""How bright a coin's rim and emblem are, as a share of its color."""
 
 
 class Coins(Generated):
     """One to four coins on a wooden table of 64 x 64 pixels; classes are the coins' kinds.
 
-    ``kinds`` is how many kinds there are, of different sizes, colours and emblems, all equally
+    ``kinds`` is how many kinds there are, of different sizes, colors and emblems, all equally
     frequent. ``objects`` is how many coins an image shows, or the least and the most. They lie
     at whole pixels, within the image, later ones over earlier ones; enough is seen of each.
     ``variation`` says how much darker the light of an image may be, which falls on table and
@@ -82,7 +82,7 @@ class Coins(Generated):
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
-        """Three colours, square."""
+        """Three colors, square."""
         return (3, self.side, self.side)
 
     def facts(self) -> Mapping[str, Any]:
@@ -106,7 +106,7 @@ class Coins(Generated):
         light = 1 - random.uniform(0, self.variation)
         tints = 1 - random.uniform(0, self.variation, size=(number, 3))
         coins = [
-            Cutout(light * tint * self.coins[kind].colour, self.coins[kind].alpha)
+            Cutout(light * tint * self.coins[kind].color, self.coins[kind].alpha)
             for kind, tint in zip(kinds, tints, strict=True)
         ]
         whole = np.array([np.count_nonzero(coin.alpha >= 0.5) for coin in coins])
@@ -144,7 +144,7 @@ def _even(noise: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _coin(
-    diameter: int, colour: tuple[float, float, float], emblem: list[tuple[float, float]]
+    diameter: int, color: tuple[float, float, float], emblem: list[tuple[float, float]]
 ) -> Cutout:
     """Draw a coin: a disc with a darker rim and a dark emblem."""
     across = FINE * diameter
@@ -159,7 +159,7 @@ def _coin(
     corners = [(radius + radius * x, radius + radius * y) for x, y in emblem]
     draw.polygon(corners, fill=round(255 * EMBLEM))
     alpha, light = (np.asarray(image.reduce(FINE)) / 255 for image in (disc, shade))
-    return Cutout(np.array(colour) * light[..., None], alpha)
+    return Cutout(np.array(color) * light[..., None], alpha)
 
 
 @hookimpl

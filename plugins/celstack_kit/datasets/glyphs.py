@@ -67,7 +67,7 @@ class Glyphs(Generated):
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
-        """Three colours, wider than high."""
+        """Three colors, wider than high."""
         return (3, self.height, self.width)
 
     def facts(self) -> Mapping[str, Any]:

@@ -70,7 +70,7 @@ class Gtsrb8(Dataset):
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
-        """Three colours of the asked size."""
+        """Three colors of the asked size."""
         return (3, *self.size)
 
     def count(self, split: str) -> int:

@@ -31,7 +31,7 @@ class ImageFolder(Dataset):
     """All images in a folder and the folders in it, in the order of their names.
 
     Each is turned as its camera was held, resized until it just covers ``size`` (height,
-    width), and cropped to its centre. What shows through is white. Hidden files are left out.
+    width), and cropped to its center. What shows through is white. Hidden files are left out.
 
     All images are in the split ``train``, to learn from and to be judged on. ``held_out`` is
     the part of them that goes to a split ``test`` instead, chosen by their names.
@@ -62,7 +62,7 @@ class ImageFolder(Dataset):
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
-        """Three colours of the asked size."""
+        """Three colors of the asked size."""
         return (3, *self.size)
 
     @cached_property

@@ -43,7 +43,7 @@ class Svhn(Dataset):
     """
 
     splits = tuple(SPLITS)
-    most_objects = None  # Neighbouring digits look in from the sides.
+    most_objects = None  # Neighboring digits look in from the sides.
     class_names = tuple("0123456789")
     files = tuple(PUBLISHED)
     sources = tuple(

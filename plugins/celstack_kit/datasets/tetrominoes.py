@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from celstack import CelstackError, Source, hookimpl
 from celstack.text import shown
 from celstack_kit.dataset_support.cache_writer import Writer
-from celstack_kit.dataset_support.labelled_image import Labelled
+from celstack_kit.dataset_support.labeled_image import Labeled
 from celstack_kit.dataset_support.multi_object import BUCKET, HOMEPAGE, Scenes
 from celstack_kit.dataset_support.object_records import Record
 
@@ -25,7 +25,7 @@ PIECES = {
     "J": ["100", "111"],
     "L": ["001", "111"],
 }
-COLOURS = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1]], np.uint8)
+COLORS = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1]], np.uint8)
 BLOCK = np.array(
     [
         [191, 255, 255, 255, 223],
@@ -41,7 +41,7 @@ CHUNK = 4096
 
 
 class Tetrominoes(Scenes):
-    """Three pieces in six colours on a canvas of 35 x 35, without overlap.
+    """Three pieces in six colors on a canvas of 35 x 35, without overlap.
 
     They are generated, to the pixel like those of the published set. ``pieces`` says which of
     the seven tetrominoes occur, each in all its rotations: 19 shapes for all seven.
@@ -105,7 +105,7 @@ class Tetrominoes(Scenes):
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
-        """Three colours, square."""
+        """Three colors, square."""
         return (3, self.side, self.side)
 
     def facts(self) -> Mapping[str, Any]:
@@ -126,14 +126,14 @@ class Tetrominoes(Scenes):
             placed = self._place_chunk([self.seed, self.splits.index(split), chunk])
             writer.add(*self._paint(placed[: total - start]))
 
-    def from_record(self, record: Record) -> Labelled:
+    def from_record(self, record: Record) -> Labeled:
         """Tell the class of each piece from its mask, whatever number it was published with."""
         pieces = [self._class_of(mask) for mask in record.masks[1:]]
         if not 0 < np.count_nonzero(pieces) <= self.per_image:
             raise CelstackError(f"{np.count_nonzero(pieces)} pieces, not 1 to 3")
         return record.label(np.array([0, *pieces]))
 
-    def from_folder(self, published: Labelled) -> Labelled | None:
+    def from_folder(self, published: Labeled) -> Labeled | None:
         """Do the same with a folder's masks."""
         if super().from_folder(published) is None:
             return None
@@ -143,11 +143,11 @@ class Tetrominoes(Scenes):
 
     def _paint(self, placed: NDArray[np.int64]) -> tuple[NDArray[np.uint8], ...]:
         """Return images and their labels."""
-        kinds, rows, columns, colours = np.moveaxis(placed, 2, 0)
+        kinds, rows, columns, colors = np.moveaxis(placed, 2, 0)
         batch, where = np.arange(len(placed))[:, None, None], self._where(kinds, rows, columns)
         shape = (len(placed), self.side**2)
         images = np.full((*shape, 3), round(255 * self.ground), np.uint8)
-        images[batch, where] = self._pixels[1][kinds][..., None] * COLOURS[colours][:, :, None]
+        images[batch, where] = self._pixels[1][kinds][..., None] * COLORS[colors][:, :, None]
         instances, classes = np.zeros(shape, np.uint8), np.zeros(shape, np.uint8)
         instances[batch, where] = np.arange(1, self.per_image + 1)[:, None]
         classes[batch, where] = kinds[..., None] + 1
@@ -172,10 +172,10 @@ class Tetrominoes(Scenes):
         return {(mask.shape, mask.tobytes()): number for number, mask in enumerate(masks, 1)}
 
     def _place_chunk(self, seed: list[int]) -> NDArray[np.int64]:
-        """Choose shape, row, column and colour of every piece: (images, pieces, 4)."""
+        """Choose shape, row, column and color of every piece: (images, pieces, 4)."""
         random = np.random.default_rng(seed)
         kinds = random.integers(len(self.shapes), size=(CHUNK, self.per_image))
-        colours = random.integers(len(COLOURS), size=kinds.shape)
+        colors = random.integers(len(COLORS), size=kinds.shape)
         sizes = np.array([shape.shape for shape in self.shapes])[kinds] * len(BLOCK)
         corners = np.zeros_like(sizes)
         # Only places are drawn again, so that every shape stays equally frequent.
@@ -187,7 +187,7 @@ class Tetrominoes(Scenes):
             where.sort(axis=1)
             clash = (where[:, 1:] == where[:, :-1]).any(axis=1)
             open_ = open_[clash & (not self.overlap)]
-        return np.stack([kinds, corners[..., 0], corners[..., 1], colours], axis=2)
+        return np.stack([kinds, corners[..., 0], corners[..., 1], colors], axis=2)
 
     def _where(
         self, kinds: NDArray[np.int64], rows: NDArray[np.int64], columns: NDArray[np.int64]

@@ -53,7 +53,7 @@ class WeizmannHorse(Dataset):
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
-        """Three colours of the asked size."""
+        """Three colors of the asked size."""
         return (3, *self.size)
 
     def count(self, split: str) -> int:
@@ -87,8 +87,8 @@ class WeizmannHorse(Dataset):
 
     def _horse(self, archive: Archive, name: str) -> Tensor:
         """Decide in the silhouette's own pixels, which are not as many as the image's."""
-        grey = np.asarray(_decoded(archive, f"figure_ground/{name}").convert("L"))
-        inside = Image.fromarray((grey > 127).astype(np.uint8))
+        gray = np.asarray(_decoded(archive, f"figure_ground/{name}").convert("L"))
+        inside = Image.fromarray((gray > 127).astype(np.uint8))
         resized = inside.resize(self.size[::-1], Image.Resampling.NEAREST)
         return torch.from_numpy(np.array(resized))
 

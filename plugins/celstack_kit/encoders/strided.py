@@ -10,7 +10,7 @@ from celstack import Encoder, hookimpl
 
 
 class Strided(Encoder):
-    """Four convolutions, each halving the image, then a linear layer, all normalised.
+    """Four convolutions, each halving the image, then a linear layer, all normalized.
 
     It keeps where things are, which pooling over the whole image would forget.
     """
@@ -28,7 +28,7 @@ class Strided(Encoder):
         layers: list[nn.Module] = []
         for _ in range(4):
             convolution = nn.Conv2d(channels, self.width, 3, stride=2, padding=1, bias=False)
-            # Without normalisation, images that are mostly black look all the same at first,
+            # Without normalization, images that are mostly black look all the same at first,
             # and the quickest way to a lower loss is to make every sprite vanish.
             layers += [convolution, nn.BatchNorm2d(self.width), nn.ReLU()]
             channels, height, width = self.width, (height + 1) // 2, (width + 1) // 2

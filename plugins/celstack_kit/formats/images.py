@@ -71,7 +71,7 @@ def _opened(file: Path | bytes, name: str) -> Iterator[Image.Image]:
 
 def _rgb(image: Image.Image) -> Image.Image:
     if image.mode.startswith("I"):
-        # Grey of 16 bits, which Pillow would cut off at 255.
+        # Gray of 16 bits, which Pillow would cut off at 255.
         levels = np.asarray(image).astype(np.int64).clip(0, 65535)
         image = Image.fromarray(np.round(levels / 257).astype(np.uint8))
     elif image.has_transparency_data:

@@ -46,7 +46,7 @@ class Generated(Prototype):
         )
 
     def images(self) -> Float[Tensor, "K D h w"]:
-        """Generate all images; only colours are clipped here."""
+        """Generate all images; only colors are clipped here."""
         values = 0.5 + self.network(self.latents).view(self.count, *self.shape)
         if not self.with_alpha:
             return torch.cat([softclip(values), torch.ones_like(values[:, :1])], dim=1)

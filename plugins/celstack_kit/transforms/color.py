@@ -1,4 +1,4 @@
-"""Color: change a sprite's colours, channel by channel."""
+"""Color: change a sprite's colors, channel by channel."""
 
 import torch
 from jaxtyping import Float
@@ -24,16 +24,16 @@ class Color(Transform):
     def forward(
         self, images: Float[Tensor, "n D h w"], params: Float[Tensor, "n P"]
     ) -> Float[Tensor, "n D h w"]:
-        """Scale and shift the colours."""
+        """Scale and shift the colors."""
         gain, offset = params[:, :, None, None].chunk(2, dim=1)
-        colours, alpha = images.split([images.shape[1] - 1, 1], dim=1)
-        colours = softclip(torch.addcmul(offset, colours, 1 + gain))
-        return torch.cat([colours, alpha], dim=1)
+        colors, alpha = images.split([images.shape[1] - 1, 1], dim=1)
+        colors = softclip(torch.addcmul(offset, colors, 1 + gain))
+        return torch.cat([colors, alpha], dim=1)
 
     def tint(
         self, gains: Float[Tensor, "n C"], offsets: Float[Tensor, "n C"] | None = None
     ) -> Float[Tensor, "n P"]:
-        """Scale the colours, and shift them only if told to."""
+        """Scale the colors, and shift them only if told to."""
         shifts = torch.zeros_like(gains) if offsets is None else offsets
         return torch.cat([gains - 1, shifts], dim=1)
 

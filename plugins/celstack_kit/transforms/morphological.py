@@ -13,12 +13,12 @@ REST = 5.0
 
 
 class Morphological(Transform):
-    """Soft dilation and erosion, of colours and alpha alike.
+    """Soft dilation and erosion, of colors and alpha alike.
 
     A pixel becomes the mean of its window of ``size`` x ``size`` pixels x, with weights
-    e^(alpha x) sigmoid(beta + rest); rest is 5 at the centre and -5 around it. A large
+    e^(alpha x) sigmoid(beta + rest); rest is 5 at the center and -5 around it. A large
     alpha dilates, a large negative one erodes. The parameters are alpha, then beta row by
-    row: the first is for the neighbour above and to the left. Beyond the border, the
+    row: the first is for the neighbor above and to the left. Beyond the border, the
     border's pixels go on.
     """
 

@@ -14,9 +14,9 @@ LEAST = 1e-9
 class Position(Warp):
     """Scale and translation for coarse placing (paper, supplementary C.2).
 
-    The parameters are s, and how far right and down the canvas's centre looks in the
+    The parameters are s, and how far right and down the canvas's center looks in the
     sprite, in half sprites: source = (1 + e^s) point + shift. In the rest pose the sprite
-    covers half the canvas's longer side, centred; its longer side never
+    covers half the canvas's longer side, centerd; its longer side never
     exceeds the canvas's.
     """
 
@@ -37,11 +37,11 @@ class Position(Warp):
         return torch.cat([scale, params[:, 1:, None]], dim=2)
 
     def place(self, matrix: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n 3"]:
-        """Keep the size and the centre; a turn cannot be followed, nor a size above 1."""
+        """Keep the size and the center; a turn cannot be followed, nor a size above 1."""
         linear, shift = matrix[:, :, :2], matrix[:, :, 2:]
         shrink = torch.linalg.det(linear).abs().sqrt()[:, None].clamp_min(1.0)
-        centre = -torch.linalg.solve(linear, shift)[:, :, 0]
-        return torch.cat([(shrink - 1).clamp_min(LEAST).log(), -shrink * centre], dim=1)
+        center = -torch.linalg.solve(linear, shift)[:, :, 0]
+        return torch.cat([(shrink - 1).clamp_min(LEAST).log(), -shrink * center], dim=1)
 
     def browser(self) -> BrowserCode:
         """Read position.js."""

@@ -36,14 +36,14 @@ class Similarity(Warp):
         return torch.cat([back, -back @ params[:, 2:, None]], dim=2)
 
     def place(self, matrix: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n 4"]:
-        """Keep size, turn and centre; a stretch or a shear cannot be followed."""
+        """Keep size, turn and center; a stretch or a shear cannot be followed."""
         linear, shift = matrix[:, :, :2], matrix[:, :, 2:]
         log_scale = -0.5 * torch.linalg.det(linear).abs().log()
         angle = torch.atan2(
             linear[:, 0, 1] - linear[:, 1, 0], linear[:, 0, 0] + linear[:, 1, 1]
         )
-        centre = -torch.linalg.solve(linear, shift)
-        return torch.cat([log_scale[:, None], angle[:, None], centre[:, :, 0]], dim=1)
+        center = -torch.linalg.solve(linear, shift)
+        return torch.cat([log_scale[:, None], angle[:, None], center[:, :, 0]], dim=1)
 
     def browser(self) -> BrowserCode:
         """Read similarity.js."""

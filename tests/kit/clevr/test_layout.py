@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 import pytest
 
-from celstack_kit.clevr.layout import CLASSES, COLOURS, Scene, Thing, arrangements
+from celstack_kit.clevr.layout import CLASSES, COLORS, Scene, Thing, arrangements
 
 LOOK = Scene((), eye=(7.5, -6.5, 5.35), lamps={})
 
@@ -27,8 +27,8 @@ def test_objects_keep_a_distance_from_each_other(many):
     assert min(gaps) >= 0.25
 
 
-def test_the_centres_of_all_objects_are_in_the_image(many):
-    seen = np.concatenate([scene.project([t.centre for t in scene.things]) for scene in many])
+def test_the_centers_of_all_objects_are_in_the_image(many):
+    seen = np.concatenate([scene.project([t.center for t in scene.things]) for scene in many])
 
     assert seen.min() >= 0.04
     assert seen.max() <= 0.96
@@ -44,7 +44,7 @@ def test_each_number_of_objects_is_equally_frequent(many):
 
 @pytest.mark.parametrize(
     ("field", "values"),
-    [("shape", 3), ("material", 2), ("colour", 8), ("size", 2), ("class_number", 6)],
+    [("shape", 3), ("material", 2), ("color", 8), ("size", 2), ("class_number", 6)],
 )
 def test_each_kind_of_object_is_equally_frequent(many, field, values):
     things = [thing for scene in many for thing in scene.things]
@@ -130,7 +130,7 @@ def test_objects_stand_on_the_ground():
     assert heights["cube"] == pytest.approx(0.495, abs=1e-3)
 
 
-def test_colours_are_those_of_clevr():
-    assert COLOURS["gray"] == (87, 87, 87)
-    assert COLOURS["yellow"] == (255, 238, 51)
-    assert len(COLOURS) == 8
+def test_colors_are_those_of_clevr():
+    assert COLORS["gray"] == (87, 87, 87)
+    assert COLORS["yellow"] == (255, 238, 51)
+    assert len(COLORS) == 8

@@ -10,8 +10,8 @@ pytest.importorskip("mitsuba")
 EYE = (7.5, -6.5, 5.35)
 
 
-def thing(x, y, shape="sphere", material="rubber", colour="red", size="large", turn=0.0):
-    return Thing(shape, material, colour, size, float(x), float(y), float(turn))
+def thing(x, y, shape="sphere", material="rubber", color="red", size="large", turn=0.0):
+    return Thing(shape, material, color, size, float(x), float(y), float(turn))
 
 
 def scene_of(*things):
@@ -30,7 +30,7 @@ def test_an_object_is_seen_where_the_scene_says(shape):
 
     ids = instances(scene, 64)
 
-    for number, expected in enumerate(scene.project([t.centre for t in scene.things]), 1):
+    for number, expected in enumerate(scene.project([t.center for t in scene.things]), 1):
         found = (np.argwhere(ids == number).mean(0)[::-1] + 0.5) / 64
         np.testing.assert_allclose(found, expected, atol=0.02)
 
@@ -59,15 +59,15 @@ def test_a_cube_is_turned():
 
 
 def test_masks_agree_with_pixels():
-    ids, image = shown(thing(-1, 0), thing(1.5, 1, "cube", colour="blue"), side=48)
+    ids, image = shown(thing(-1, 0), thing(1.5, 1, "cube", color="blue"), side=48)
     red, blue = image[..., 0].astype(int), image[..., 2].astype(int)
 
     # Pixels at an edge show both sides of it.
     inside = [ndimage.binary_erosion(ids == number) for number in (0, 1, 2)]
     assert (red - blue)[inside[1]].min() > 20
     assert (blue - red)[inside[2]].min() > 20
-    grey = np.abs(red - blue) < 40
-    assert grey[inside[0]].mean() > 0.95
+    gray = np.abs(red - blue) < 40
+    assert gray[inside[0]].mean() > 0.95
     assert min(mask.sum() for mask in inside) > 20
 
 
@@ -83,14 +83,14 @@ def test_shadows_fall_on_the_ground():
 def test_metal_shines_and_rubber_does_not():
     brightest = {}
     for material in ("rubber", "metal"):
-        ids, image = shown(thing(0, 0, material=material, colour="brown"), samples=64)
+        ids, image = shown(thing(0, 0, material=material, color="brown"), samples=64)
         levels = image[ids == 1].mean(1)
         brightest[material] = levels.max() / np.median(levels)
 
     assert brightest["metal"] > 1.5 > brightest["rubber"]
 
 
-def test_the_ground_is_a_grey_without_a_horizon():
+def test_the_ground_is_a_gray_without_a_horizon():
     _, image = shown(samples=64)
 
     assert np.ptp(image, axis=2).max() <= 2

@@ -18,7 +18,7 @@ def plain():
 
 
 def letters_of(batch, most=6):
-    """Return image, class and first and last labelled column of every letter."""
+    """Return image, class and first and last labeled column of every letter."""
     found = []
     for image, (instances, classes) in enumerate(
         zip(batch.instances, batch.classes, strict=True)
@@ -61,7 +61,7 @@ def test_a_letter_recurs_to_the_pixel(plain):
         seen.setdefault(kind, set()).add((box.shape, box.numpy().tobytes()))
 
     assert len(seen) == 8
-    # One picture a letter: all that is in its box is its own, since neighbours never reach in.
+    # One picture a letter: all that is in its box is its own, since neighbors never reach in.
     assert {kind: len(pictures) for kind, pictures in seen.items()} == dict.fromkeys(seen, 1)
 
 

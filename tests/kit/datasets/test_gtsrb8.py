@@ -36,7 +36,7 @@ def test_labels_count_the_eight_classes_in_order(write, tmp_path):
     assert torch.equal(levels, (5 * numbers).int().view(16, 1, 1, 1).expand(16, 3, 8, 9))
 
 
-def test_colours_and_corners_stay_where_they_are(tmp_path):
+def test_colors_and_corners_stay_where_they_are(tmp_path):
     files = sign_files(1)
     pixels = torch.zeros(28, 28, 3)
     pixels[0, 27] = torch.tensor([250.0, 100.0, 50.0])

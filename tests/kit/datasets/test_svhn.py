@@ -52,7 +52,7 @@ def test_files_may_be_read_across_in_any_order(all_three):
     assert batch.label.tolist() == [5, 1, 4, 1]
 
 
-def test_rows_columns_and_colours_are_not_mixed_up(all_three):
+def test_rows_columns_and_colors_are_not_mixed_up(all_three):
     image = Svhn(root=all_three).read("test", [0]).images[0]
 
     assert (image == 1).nonzero().tolist() == [[1, 2, 30]]  # green, third row, on the right

@@ -1,4 +1,4 @@
-"""Lookalikes are found whatever their colours, and whatever is outside the window."""
+"""Lookalikes are found whatever their colors, and whatever is outside the window."""
 
 import pytest
 import torch
@@ -22,7 +22,7 @@ def originals():
 
 
 def copies(count, negatives=False, noise=0.02):
-    """Copy originals in turn, each copy in colours of its own."""
+    """Copy originals in turn, each copy in colors of its own."""
     kinds = torch.arange(count) % KINDS
     gains = 0.2 + 0.8 * torch.rand(count, 3, 1, 1)
     if negatives:
@@ -47,7 +47,7 @@ def find(images, count=KINDS, inverted=False):
     return find_lookalikes(images, count, window(), inverted)
 
 
-def test_each_group_is_one_original_whatever_its_colours():
+def test_each_group_is_one_original_whatever_its_colors():
     alike = likeness(find(copies(60)), originals())
 
     assert sorted(alike.argmax(1).tolist()) == [0, 1, 2]
@@ -135,6 +135,6 @@ def test_an_image_unlike_all_groups_pulls_none(monkeypatch):
     seen = torch.stack([one] * 10 + [other] * 10 + [against] * 18)
     monkeypatch.setattr(torch, "randperm", lambda count: torch.tensor([0, 10, *range(count)]))
 
-    _, centres = _group(seen, 2, inverted=False)
+    _, centers = _group(seen, 2, inverted=False)
 
-    torch.testing.assert_close(centres, torch.eye(2))
+    torch.testing.assert_close(centers, torch.eye(2))

@@ -1,4 +1,4 @@
-"""Neighbours are found wherever they are, and groups are held together by those in between."""
+"""Neighbors are found wherever they are, and groups are held together by those in between."""
 
 import pytest
 import torch
@@ -9,11 +9,11 @@ from celstack_kit.prototypes.pixels.spectral import (
     SHIFTS,
     _compare,
     _divide,
-    _grey,
+    _gray,
     _maps,
     _nearest,
     _portrait,
-    find_neighbours,
+    find_neighbors,
 )
 
 SIDE = 20
@@ -36,7 +36,7 @@ def mark(kind, right=0.0, down=0.0):
 
 
 def marks(count, reach=1.0, negatives=True, seed=0):
-    """Draw all kinds in turn, each in colours of its own, moved a little, unevenly lit."""
+    """Draw all kinds in turn, each in colors of its own, moved a little, unevenly lit."""
     random = torch.Generator().manual_seed(seed)
     images = []
     for index in range(count):
@@ -51,7 +51,7 @@ def marks(count, reach=1.0, negatives=True, seed=0):
 
 def find(images, count=3, inverted=True):
     torch.manual_seed(0)
-    return find_neighbours(images, count, window(), inverted)
+    return find_neighbors(images, count, window(), inverted)
 
 
 def kinds(found):
@@ -72,7 +72,7 @@ def test_each_group_shows_one_thing_whatever_its_place_and_light(negatives):
     assert alike > 0.9
 
 
-def test_pictures_are_of_colours():
+def test_pictures_are_of_colors():
     found = find(marks(30))
 
     assert found.shape == (3, 3, SIDE, SIDE)
@@ -148,10 +148,10 @@ def test_those_in_between_hold_a_group_together():
     assert group[10:] == [1 - group[0]] * 10
 
 
-def test_who_is_like_nobody_is_nobody_s_neighbour():
+def test_who_is_like_nobody_is_nobody_s_neighbor():
     torch.manual_seed(0)
     images = torch.cat([marks(30, reach=0.2), torch.rand(3, 3, SIDE, SIDE)])
-    seen = _compare(_grey(images, window()), _maps(images), window())
+    seen = _compare(_gray(images, window()), _maps(images), window())
 
     one, other = _nearest(seen, inverted=True)
 
@@ -159,7 +159,7 @@ def test_who_is_like_nobody_is_nobody_s_neighbour():
     assert max(*one.tolist(), *other.tolist()) < 30
 
 
-def test_who_has_no_neighbours_is_in_no_group():
+def test_who_has_no_neighbors_is_in_no_group():
     one, other = torch.tensor([0, 1, 3, 4]), torch.tensor([1, 2, 4, 5])
     torch.manual_seed(0)
 
@@ -175,9 +175,9 @@ def test_the_channel_of_most_contrast_is_seen_and_light_stays_light(channel):
     image = torch.full((1, 3, SIDE, SIDE), 0.5)
     image[:, channel] = mark(0)[0]
 
-    grey = _grey(image, window())
+    gray = _gray(image, window())
 
-    torch.testing.assert_close(grey[0, 0], mark(0)[0], atol=1e-4, rtol=0.0)
+    torch.testing.assert_close(gray[0, 0], mark(0)[0], atol=1e-4, rtol=0.0)
 
 
 @pytest.mark.parametrize("images", [torch.zeros(8, 3, SIDE, SIDE), marks(2), marks(1)])
@@ -186,7 +186,7 @@ def test_few_or_empty_images_are_no_error(images, inverted):
     assert torch.isfinite(find(images, inverted=inverted)).all()
 
 
-def test_sprites_start_as_neighbours_through_their_masks():
+def test_sprites_start_as_neighbors_through_their_masks():
     torch.manual_seed(0)
     sprites = Pixels(count=3, start="neighbours", mask_sigma=4.5, inverted=True)
 

@@ -70,7 +70,7 @@ def test_masks_start_as_a_bell_or_opaque(sample):
     assert opaque.unique().tolist() == [1.0]
 
 
-def test_greyscale_sprites_have_one_colour_and_alpha(sample):
+def test_grayscale_sprites_have_one_color_and_alpha(sample):
     assert started(sample[:, :1], count=2).shape == (2, 2, 8, 8)
 
 

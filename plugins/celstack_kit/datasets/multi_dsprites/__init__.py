@@ -1,4 +1,4 @@
-"""Multi-dSprites: coloured squares, ellipses and hearts that hide each other."""
+"""Multi-dSprites: colored squares, ellipses and hearts that hide each other."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from celstack import CelstackError, Source, hookimpl
 from celstack.text import shown
 from celstack_kit.dataset_support.cache_writer import Writer
-from celstack_kit.dataset_support.labelled_image import Labelled
+from celstack_kit.dataset_support.labeled_image import Labeled
 from celstack_kit.dataset_support.multi_object import BUCKET, HOMEPAGE, Scenes
 from celstack_kit.dataset_support.object_records import Record
 from celstack_kit.datasets.multi_dsprites.shapes import (
@@ -30,11 +30,11 @@ MOST = 10
 
 
 class MultiDsprites(Scenes):
-    """Two to five shapes of dSprites in any colour, on any grey: 64 x 64, not antialiased.
+    """Two to five shapes of dSprites in any color, on any gray: 64 x 64, not antialiased.
 
     ``objects`` is how many an image shows, or the least and the most; each number is equally
     frequent. They are generated: shape, one of 6 scales, 40 orientations and 32 x 32 places
-    are drawn evenly, and so are grey and hue; saturation and value lie between a half and
+    are drawn evenly, and so are gray and hue; saturation and value lie between a half and
     one. Later objects hide earlier ones, masks are what is left to see, and where an object
     would be hidden wholly, all of that image find other places. ``seed`` chooses the
     collection; the run's own seed does not change it. Images are kept in the user's cache.
@@ -102,7 +102,7 @@ class MultiDsprites(Scenes):
             painted = self._paint(random, shapes)
             writer.add(*(array[: total - start] for array in painted))
 
-    def from_record(self, record: Record) -> Labelled | None:
+    def from_record(self, record: Record) -> Labeled | None:
         """Take the shape of each entity as its class; published are 1, 2 and 3."""
         shape = record.features.get("shape")
         if shape is None or len(shape) != len(record.masks):
@@ -112,12 +112,12 @@ class MultiDsprites(Scenes):
             raise CelstackError(f"shapes are 1, 2 and 3, not {shape[seen].tolist()}")
         return self._if_wanted(record.label(np.where(seen, shape, 0)))
 
-    def from_folder(self, published: Labelled) -> Labelled | None:
+    def from_folder(self, published: Labeled) -> Labeled | None:
         """Take the image as it is."""
         whole = super().from_folder(published)
         return None if whole is None else self._if_wanted(whole)
 
-    def _if_wanted(self, published: Labelled) -> Labelled | None:
+    def _if_wanted(self, published: Labeled) -> Labeled | None:
         seen = np.count_nonzero(np.unique(published.instances))
         return published if self.least <= seen <= self.most else None
 
@@ -127,8 +127,8 @@ class MultiDsprites(Scenes):
         """Return images and their labels."""
         number = random.integers(self.least, self.most + 1, size=CHUNK)
         poses = random.integers(POSES, size=(CHUNK, self.most, len(POSES)))
-        grey = random.integers(256, size=CHUNK)
-        colours = _rgb(random.uniform([0, 0.5, 0.5], 1, size=(CHUNK, self.most, 3)))
+        gray = random.integers(256, size=CHUNK)
+        colors = _rgb(random.uniform([0, 0.5, 0.5], 1, size=(CHUNK, self.most, 3)))
         instances = _stack(shapes, poses, number)
         while len(hidden := np.flatnonzero(_seen(instances, self.most) < number)):
             # Only places are drawn again, so that every shape stays equally frequent.
@@ -136,8 +136,8 @@ class MultiDsprites(Scenes):
             instances[hidden] = _stack(shapes, poses[hidden], number[hidden])
         # What an instance is: first the ground, then each object.
         image = np.arange(CHUNK)[:, None, None]
-        ground = np.repeat(grey[:, None, None], 3, axis=2).astype(np.uint8)
-        palette = np.concatenate([ground, colours], axis=1)
+        ground = np.repeat(gray[:, None, None], 3, axis=2).astype(np.uint8)
+        palette = np.concatenate([ground, colors], axis=1)
         kinds = np.pad(poses[:, :, 0] + 1, ((0, 0), (1, 0))).astype(np.uint8)
         return palette[image, instances], instances, kinds[image, instances]
 
@@ -158,9 +158,9 @@ def _seen(instances: NDArray[np.uint8], most: int) -> NDArray[np.int64]:
     return np.sum([(flat == index).any(1) for index in range(1, most + 1)], axis=0)
 
 
-def _rgb(colours: NDArray[np.float64]) -> NDArray[np.uint8]:
+def _rgb(colors: NDArray[np.float64]) -> NDArray[np.uint8]:
     """Turn hue, saturation and value of [0, 1] into levels of red, green and blue."""
-    hue, saturation, value = (colours[..., [channel]] for channel in range(3))
+    hue, saturation, value = (colors[..., [channel]] for channel in range(3))
     # Each channel rises and falls with the hue, a third of the circle apart.
     place = (np.array([5, 3, 1]) + 6 * hue) % 6
     fall = np.clip(np.minimum(place, 4 - place), 0, 1)

@@ -19,9 +19,9 @@ SCALES = np.linspace(0.5, 1, POSES[1])
 # As published, the last orientation is the first one again.
 TURNS = np.linspace(0, 2 * np.pi, POSES[2])
 FIRST = 16
-"""The first column and row that a centre lies on; the others follow pixel by pixel."""
+"""The first column and row that a center lies on; the others follow pixel by pixel."""
 REACH = 15
-"""No pixel of a shape is further away from its centre, in columns or rows."""
+"""No pixel of a shape is further away from its center, in columns or rows."""
 MEMBER = "imgs.npy"
 Poses = NDArray[np.int64]
 
@@ -47,7 +47,7 @@ class Drawn(Shapes):
         size, turn = SCALES[:, None, None, None], TURNS[:, None, None]
         along = (np.cos(turn) * right + np.sin(turn) * down) / size
         across = (np.cos(turn) * down - np.sin(turn) * right) / size
-        # No pixel's centre lies on an edge, where rounding would decide.
+        # No pixel's center lies on an edge, where rounding would decide.
         square = np.maximum(np.abs(along), np.abs(across)) < 10.25
         ellipse = (along / 13.2) ** 2 + (across / 7.3) ** 2 < 1
         # The curve of sixth degree, raised a little to turn about the middle of its height.

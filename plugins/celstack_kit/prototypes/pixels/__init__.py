@@ -11,7 +11,7 @@ from torch.nn.functional import interpolate
 from celstack import Prototype, hookimpl
 from celstack.geometry.softclip import softclip
 from celstack_kit.prototypes.pixels.invariant_kmeans import find_lookalikes
-from celstack_kit.prototypes.pixels.spectral import find_neighbours
+from celstack_kit.prototypes.pixels.spectral import find_neighbors
 
 MANY = {"lookalikes": 4000, "neighbours": 16_000}
 """From how many images groups are gathered."""
@@ -20,10 +20,10 @@ MANY = {"lookalikes": 4000, "neighbours": 16_000}
 class Pixels(Prototype):
     """Learnable pixels, kept near [0, 1] by softclip (paper, Sec. 3.1, supplementary C.3).
 
-    ``start`` says how colours begin: all at the constant ``appearance``, at the mean of some
-    images, as single images, as the centres of k-means clusters of them, or as those of
+    ``start`` says how colors begin: all at the constant ``appearance``, at the mean of some
+    images, as single images, as the centers of k-means clusters of them, or as those of
     "lookalikes": images that are the same where the masks are, but for gain and offset of
-    their colours, negatives included if these may be ``inverted``; or as those of
+    their colors, negatives included if these may be ``inverted``; or as those of
     "neighbours", which are held together by images in between, and may be moved. Masks begin
     as a Gaussian of ``mask_sigma`` pixels (or height, width), or opaque. Noise of ``jitter``
     on both keeps images from starting alike. Without a size they are as large as the canvas.
@@ -58,8 +58,8 @@ class Pixels(Prototype):
     def prepare(self, sample: Float[Tensor, "N C H W"], with_alpha: bool) -> None:
         """Make the pixels."""
         size = self.size or (sample.shape[2], sample.shape[3])
-        colour = self._start(sample, size, with_alpha and self.mask_start == "gaussian")
-        self.colour = nn.Parameter(colour + self.jitter * torch.randn_like(colour))
+        color = self._start(sample, size, with_alpha and self.mask_start == "gaussian")
+        self.colour = nn.Parameter(color + self.jitter * torch.randn_like(color))
         self.mask: nn.Parameter | None = None
         if with_alpha:
             mask = torch.ones(self.count, 1, *size)
@@ -83,7 +83,7 @@ class Pixels(Prototype):
         else:
             canvas = (sample.shape[2], sample.shape[3])
             window = self._bell(canvas, size) if masked else torch.ones(canvas)
-            find = find_lookalikes if self.start == "lookalikes" else find_neighbours
+            find = find_lookalikes if self.start == "lookalikes" else find_neighbors
             images = find(sample, self.count, window, self.inverted)
         return interpolate(images, size, mode="bilinear", antialias=True, align_corners=False)
 
@@ -98,12 +98,12 @@ class Pixels(Prototype):
         return tall[:, None] * wide
 
     def images(self) -> Float[Tensor, "K D h w"]:
-        """Return the pixels; only colours are clipped here."""
+        """Return the pixels; only colors are clipped here."""
         alpha = torch.ones_like(self.colour[:, :1]) if self.mask is None else self.mask
         return torch.cat([softclip(self.colour), alpha], dim=1)
 
     def per_image(self) -> list[nn.Parameter]:
-        """List colours and masks."""
+        """List colors and masks."""
         return [self.colour] if self.mask is None else [self.colour, self.mask]
 
     @torch.no_grad()
@@ -125,8 +125,8 @@ def _cluster(sample: Float[Tensor, "N C H W"], count: int) -> Float[Tensor, "K C
 
     seed = int(torch.randint(2**31, ()))
     values = sample.flatten(1).double().numpy()
-    centres, _ = kmeans2(values, count, minit="++", seed=seed)
-    return torch.from_numpy(centres).to(sample).view(count, *sample.shape[1:])
+    centers, _ = kmeans2(values, count, minit="++", seed=seed)
+    return torch.from_numpy(centers).to(sample).view(count, *sample.shape[1:])
 
 
 @hookimpl

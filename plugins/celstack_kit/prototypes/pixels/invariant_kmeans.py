@@ -1,4 +1,4 @@
-"""Lookalikes: groups of images that are the same but for the gain and offset of colours."""
+"""Lookalikes: groups of images that are the same but for the gain and offset of colors."""
 
 import torch
 from jaxtyping import Float
@@ -17,7 +17,7 @@ FAINT = 0.02
 NOISE = 0.05
 """What no group explains of an image: a group gains nothing from explaining it better."""
 CONTRAST, BRIGHTEST = 0.2, 2.5
-"""How strong the images of groups are made, around grey."""
+"""How strong the images of groups are made, around gray."""
 
 
 def find_lookalikes(
@@ -40,8 +40,8 @@ def find_lookalikes(
         for _ in range(STARTS):
             tries.append(_group(seen, count, inverted))
             waiting.advance(1)
-    centres = min(tries, key=lambda one: one[0])[1]
-    alike = seen @ centres.mT
+    centers = min(tries, key=lambda one: one[0])[1]
+    alike = seen @ centers.mT
     group = (alike.abs() if inverted else alike).argmax(1)
     signs = alike.gather(1, group[:, None]).sign() if inverted else torch.ones(len(seen), 1)
     members = one_hot(group, count).to(seen)
@@ -68,23 +68,23 @@ def plain(
 def _group(
     seen: Float[Tensor, "N q"], count: int, inverted: bool
 ) -> tuple[float, Float[Tensor, "K q"]]:
-    """Begin with any images; return how much is left unexplained, and the centres."""
+    """Begin with any images; return how much is left unexplained, and the centers."""
     some = torch.randint(len(seen), (count,))
     if count <= len(seen):
         some = torch.randperm(len(seen))[:count]
-    centres = _unit(seen[some])
+    centers = _unit(seen[some])
     for _ in range(ROUNDS):
-        alike = seen @ centres.mT
+        alike = seen @ centers.mT
         alike = alike if inverted else alike.clamp_min(0)
         best, group = alike.abs().max(1)
         # The slope of the logarithm: who is explained well pulls most.
         pull = alike.gather(1, group[:, None]) / (1 + NOISE - best.square())[:, None]
         moved = (one_hot(group, count).to(seen) * pull).mT @ seen
         # A group that nobody joins stays.
-        centres = torch.where(moved.norm(dim=1, keepdim=True) > 0, _unit(moved), centres)
-    alike = seen @ centres.mT
+        centers = torch.where(moved.norm(dim=1, keepdim=True) > 0, _unit(moved), centers)
+    alike = seen @ centers.mT
     best = (alike.abs() if inverted else alike.clamp_min(0)).amax(1)
-    return float((1 + NOISE - best.square()).log().mean()), centres
+    return float((1 + NOISE - best.square()).log().mean()), centers
 
 
 def _unit(vectors: Float[Tensor, "n q"]) -> Float[Tensor, "n q"]:

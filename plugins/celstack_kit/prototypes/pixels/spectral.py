@@ -1,4 +1,4 @@
-"""Neighbours: groups of images that are held together by chains of nearest neighbours."""
+"""Neighbors: groups of images that are held together by chains of nearest neighbors."""
 
 from itertools import product
 
@@ -17,7 +17,7 @@ WIDTHS = (1.0, 0.85, 1.18)
 NEAREST = 5
 """To how many others an image is tied, at least."""
 UNLIKE = 0.4
-"""By what share pairs may be less alike than most; those beyond are no neighbours."""
+"""By what share pairs may be less alike than most; those beyond are no neighbors."""
 TIES = 0.5
 """All count as tied more often, by this share of the mean: no few images are a group alone."""
 AXES = 64
@@ -29,19 +29,19 @@ MOST = 2**24
 """About how many numbers are held at a time."""
 
 
-def find_neighbours(
+def find_neighbors(
     images: Float[Tensor, "N C H W"], count: int, window: Float[Tensor, "H W"], inverted: bool
 ) -> Float[Tensor, "K C H W"]:
     """Return a picture of each of ``count`` groups of images, as seen through the window.
 
-    Images are neighbours if one of them, moved or stretched a little, looks like the other
+    Images are neighbors if one of them, moved or stretched a little, looks like the other
     but for gain, offset and slope of its light; with ``inverted``, its negative may. Groups
-    are such that few neighbours are parted: those far from each other in a group need not
-    look alike, if there are others in between. Those without neighbours are in no group. A
+    are such that few neighbors are parted: those far from each other in a group need not
+    look alike, if there are others in between. Those without neighbors are in no group. A
     picture is the mean of a group's images, moved to where they are most alike.
     """
     maps = _maps(images)
-    seen = _compare(_grey(images, window), maps, window)
+    seen = _compare(_gray(images, window), maps, window)
     group = _divide(_nearest(seen, inverted), len(images), count)
     return torch.stack(
         [
@@ -57,7 +57,7 @@ def _maps(like: Tensor) -> Float[Tensor, "T 2 3"]:
     return like.new_tensor([[[wide, 0, right], [0, 1, below]] for wide, right, below in ways])
 
 
-def _grey(
+def _gray(
     images: Float[Tensor, "N C H W"], window: Float[Tensor, "H W"]
 ) -> Float[Tensor, "N 1 H W"]:
     """Mix the channels of each image such that its contrast through the window is largest."""
@@ -79,24 +79,24 @@ def _moved(
 
 
 def _compare(
-    grey: Float[Tensor, "N 1 H W"], maps: Float[Tensor, "T 2 3"], window: Float[Tensor, "H W"]
+    gray: Float[Tensor, "N 1 H W"], maps: Float[Tensor, "T 2 3"], window: Float[Tensor, "H W"]
 ) -> Float[Tensor, "N T q"]:
     """Move images in all ways; return them such that products tell how alike they are."""
     weights = window.flatten() / window.norm()
     near = (weights > EDGE * weights.max()).nonzero()[:, 0]
     weights = weights[near]
     height, width = window.shape
-    points = canvas_points(height, width, like=grey)[near]
+    points = canvas_points(height, width, like=gray)[near]
     light = torch.cat([torch.ones_like(points[:, :1]), points], dim=1) * weights[:, None]
     light = torch.linalg.qr(light).Q
 
     def look(one: Tensor) -> Float[Tensor, "N m"]:
-        seen = _moved(grey, one[None])[:, 0, near] * weights
+        seen = _moved(gray, one[None])[:, 0, near] * weights
         seen = seen - (seen @ light) @ light.mT
         return seen / seen.norm(dim=1, keepdim=True).clamp_min(FAINT)
 
     # Where images differ at rest is where they differ when moved, but for a little.
-    _, _, axes = torch.pca_lowrank(look(maps[0]), min(AXES, len(grey), len(near)), center=False)
+    _, _, axes = torch.pca_lowrank(look(maps[0]), min(AXES, len(gray), len(near)), center=False)
     return torch.stack([look(one) @ axes for one in maps], dim=1)
 
 
@@ -108,7 +108,7 @@ def _nearest(
     found = []
     count = min(NEAREST, len(seen) - 1)
     parts = torch.arange(len(seen)).split(max(1, MOST // (len(seen) * seen.shape[1])))
-    with WorkProgress("sprites: finding neighbours", len(seen)) as waiting:
+    with WorkProgress("sprites: finding neighbors", len(seen)) as waiting:
         for some in parts:
             alike = (seen[some].flatten(0, 1) @ rest).unflatten(0, (len(some), -1))
             best = (alike.abs() if inverted else alike).amax(1)
@@ -124,7 +124,7 @@ def _nearest(
 def _divide(
     pairs: tuple[Int[Tensor, " e"], Int[Tensor, " e"]], size: int, count: int
 ) -> Int[Tensor, " N"]:
-    """Divide so many images such that few pairs are parted, by their normalised cut.
+    """Divide so many images such that few pairs are parted, by their normalized cut.
 
     That is k-means of the eigenvectors of the graph, each image's values as a direction. An
     image in no pair is in no group: -1.
@@ -148,9 +148,9 @@ def _divide(
     vectors = torch.from_numpy(eigsh(scale @ ties @ scale, count, which="LA", v0=begin)[1])
     places = normalize(vectors, dim=1).numpy()
     seed = int(torch.randint(2**31, ()))
-    centres, _ = kmeans(places, count, iter=STARTS, seed=seed)
+    centers, _ = kmeans(places, count, iter=STARTS, seed=seed)
     group = torch.full((size,), -1)
-    group[tied] = torch.from_numpy(vq(places, centres)[0]).long()
+    group[tied] = torch.from_numpy(vq(places, centers)[0]).long()
     return group
 
 
@@ -165,14 +165,14 @@ def _portrait(
     if not len(images):
         return torch.full(images.shape[1:], 0.5)
     rest, each = seen[:, 0], torch.arange(len(seen))
-    centre = torch.linalg.eigh(rest.mT @ rest).eigenvectors[:, -1] if inverted else rest.mean(0)
+    center = torch.linalg.eigh(rest.mT @ rest).eigenvectors[:, -1] if inverted else rest.mean(0)
     for _ in range(ROUNDS):
-        alike = seen @ normalize(centre, dim=0)
+        alike = seen @ normalize(center, dim=0)
         way = (alike.abs() if inverted else alike).argmax(1)
         alike = alike[each, way] if inverted else alike[each, way].clamp_min(0)
         # As in lookalikes: who is explained well pulls most.
         pull = alike / (1 + NOISE - alike.square())
-        centre = pull @ seen[each, way]
+        center = pull @ seen[each, way]
     moved = plain(_moved(images, maps[way]).unflatten(2, images.shape[2:]), window)
     mean = (pull[:, None, None, None] * moved).sum(0, keepdim=True)
     return picture(plain(mean, window))[0]

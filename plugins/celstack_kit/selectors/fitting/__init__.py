@@ -24,7 +24,7 @@ class Fitting(Selector):
     """Fit the transforms of all sprites to an image by themselves, and keep the best fit.
 
     For pictures of one thing each. From the rest pose, warps follow Gauss and Newton for so
-    many ``steps``; gains and offsets of colours, and those of the background, follow in closed
+    many ``steps``; gains and offsets of colors, and those of the background, follow in closed
     form. ``move_cost`` is the price of looking half a canvas away, on the mean over all
     points and by squares, as a share of the image's variance: it holds sprites back from
     explaining what is around them. ``bend_cost`` is charged, besides, for what no affine map
@@ -137,7 +137,7 @@ class Fitting(Selector):
         return best, pose, look.tints[0], look.background[0]
 
     def _weights(self, pixels: Float[Tensor, "m 2"]) -> Float[Tensor, " m"]:
-        """Return how much the window lets through, so many pixels from its centre."""
+        """Return how much the window lets through, so many pixels from its center."""
         tall, wide = self.window if isinstance(self.window, tuple) else (self.window,) * 2
         return torch.exp(-0.5 * (pixels / pixels.new_tensor([wide, tall])).square().sum(1))
 

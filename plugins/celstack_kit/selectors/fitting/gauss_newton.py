@@ -38,7 +38,7 @@ def approach(
 ) -> Fitted:
     """Move all sprites of a view for so many steps; return the best that each came to.
 
-    Colours follow in closed form, and steps know that they will (variable projection).
+    Colors follow in closed form, and steps know that they will (variable projection).
     """
     rows, columns = len(view.target), len(view.sprites)
     shape = torch.broadcast_shapes((rows, columns), view.target.shape[:2])
@@ -74,7 +74,7 @@ def _step(
 ) -> Float[Tensor, "a b p"]:
     """Return how far to go: less error, but not too far away.
 
-    Colours will be as good as they can be, wherever that is: what they would make up for is
+    Colors will be as good as they can be, wherever that is: what they would make up for is
     no slope (the Schur complement of their part of the normal equations).
     """
     across, down = slopes[:, :, None].unbind(3)

@@ -19,11 +19,11 @@ from celstack.geometry.softclip import SLOPE, softclip
 FIXED = 1e6
 """What costs so much stays as it is."""
 LEAST = 1e-6
-"""Where nothing is to be seen, no colour is better than another: all cost at least this."""
+"""Where nothing is to be seen, no color is better than another: all cost at least this."""
 
 
 class Look(NamedTuple):
-    """What is seen of sprites from somewhere, in the best colours, and what it misses.
+    """What is seen of sprites from somewhere, in the best colors, and what it misses.
 
     What is seen is a mixture of ``features``; ``tints`` says how much of each, and ``gram`` has
     the products of features, with what it costs to tint on its diagonal. ``across`` and
@@ -131,9 +131,9 @@ class Window(View):
         pulled: Float[Tensor, "a b m 2"],
         background: Int[Tensor, "a b"] | None = None,  # noqa: ARG002
     ) -> Look:
-        """Look at colours alone."""
-        colour, across, down = self._find(pulled)
-        features = torch.stack([colour, torch.ones_like(colour)], dim=3) * self.weights
+        """Look at colors alone."""
+        color, across, down = self._find(pulled)
+        features = torch.stack([color, torch.ones_like(color)], dim=3) * self.weights
         rest = self.weights.new_tensor([1.0, 0.0])
         gram, tints, misses, error = self._tint(features, rest)
         gain = tints[..., :1] * self.weights
@@ -142,7 +142,7 @@ class Window(View):
 
 
 class Composite(View):
-    """Compare images with sprites on the background that then fits best, in its best colours.
+    """Compare images with sprites on the background that then fits best, in its best colors.
 
     ``given`` are tints of sprites that stay as they are.
     """
@@ -173,21 +173,21 @@ class Composite(View):
     ) -> Look:
         """Try every background, unless told which, and keep the best for each sprite."""
         itself, across, down = self._find(pulled)
-        colour, mask = itself[:, :, :-1], softclip(itself[:, :, -1:])
+        color, mask = itself[:, :, :-1], softclip(itself[:, :, -1:])
         if background is None and len(self.backdrops) == 1:
             background = torch.zeros(pulled.shape[:2], dtype=torch.int64, device=pulled.device)
         if background is None:
-            tried = (self._features(colour, mask, behind) for behind in self.backdrops)
+            tried = (self._features(color, mask, behind) for behind in self.backdrops)
             looks = [(features, *self._tint(features, self.rest)) for features in tried]
             stacked = [torch.stack(one) for one in zip(*looks, strict=True)]
             background = stacked[-1].argmin(0)
             features, gram, tints, misses, error = (_pick(one, background) for one in stacked)
         else:
-            features = self._features(colour, mask, self.backdrops[background])
+            features = self._features(color, mask, self.backdrops[background])
             gram, tints, misses, error = self._tint(features, self.rest)
         sprite, offset, behind, beyond = tints[..., None].unbind(3)
         steep = torch.where((itself[:, :, -1:] - 0.5).abs() < 0.5, 1.0, SLOPE)
-        gap = (sprite * colour + offset - behind * self.backdrops[background] - beyond) * steep
+        gap = (sprite * color + offset - behind * self.backdrops[background] - beyond) * steep
         paint = sprite * mask
         across, down = (
             (gap * way[:, :, -1:] + paint * way[:, :, :-1]) * self.weights
@@ -197,12 +197,12 @@ class Composite(View):
 
     def _features(
         self,
-        colour: Float[Tensor, "a b C m"],
+        color: Float[Tensor, "a b C m"],
         mask: Float[Tensor, "a b 1 m"],
         behind: Float[Tensor, "*any C m"],
     ) -> Float[Tensor, "a b C 4 m"]:
         left = 1 - mask
-        parts = torch.broadcast_tensors(mask * colour, mask, left * behind, left)
+        parts = torch.broadcast_tensors(mask * color, mask, left * behind, left)
         return torch.stack(parts, dim=3) * self.weights
 
 

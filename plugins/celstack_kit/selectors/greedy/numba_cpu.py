@@ -1,6 +1,6 @@
 """Algorithm 1 for processors: loops over layers, sprites and pixels.
 
-As in ``celstack.model.layer_stack``, a layer of mask m and colour c gives the image
+As in ``celstack.model.layer_stack``, a layer of mask m and color c gives the image
 A + m (E c - D): A is the composite of the others, E how much of the layer they leave visible,
 D what the layer would hide.
 """
@@ -157,10 +157,10 @@ def _errors(image, canvases, extents, left_over, hides, own, paint, alpha, top, 
                 seen[x] = before[x] * after[x]
             hide = hides[other]
             for c in range(channels):
-                colour = canvases[other, c, row, first:last]
+                color = canvases[other, c, row, first:last]
                 all_seen, all_hidden = without[c, start:end], hidden[c, start:end]
-                for x in range(len(colour)):
-                    value = seen[x] * colour[x]
+                for x in range(len(color)):
+                    value = seen[x] * color[x]
                     all_seen[x] += value
                     all_hidden[x] += hide * value
         before, after = by_earlier[own, row, left : left + wide], by_later[own, y]

@@ -22,10 +22,10 @@ DRAWINGS = 8
 
 
 class Matching(Selector):
-    """Search for the sprite, place and colour that explain most, layer by layer.
+    """Search for the sprite, place and color that explain most, layer by layer.
 
     Sprites are held against what is not explained yet, at all places of the canvas and as
-    large as they are; the gains of their colours, at most 1, follow in closed form. In each of
+    large as they are; the gains of their colors, at most 1, follow in closed form. In each of
     ``sweeps`` sweeps every layer is taken out and explained again, and layers that overlap
     are put in the order that fits better; ``training_sweeps`` of them will do for learning.
     With ``empty_cost``, the price lambda of Eq. 5, a layer may stay empty.
@@ -41,7 +41,7 @@ class Matching(Selector):
 
     No predictor is needed: only sprites and backgrounds learn. A transform must be able to
     ``place`` sprites, such as position; one that can ``tint`` them, such as color, lets
-    their colours vary.
+    their colors vary.
     """
 
     def __init__(

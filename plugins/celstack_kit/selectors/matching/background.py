@@ -1,4 +1,4 @@
-"""Backdrop: which background is behind the layers, and in what colours."""
+"""Backdrop: which background is behind the layers, and in what colors."""
 
 import torch
 from jaxtyping import Bool, Float, Int

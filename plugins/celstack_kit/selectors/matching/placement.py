@@ -1,6 +1,6 @@
 """Placing: from poses to the transforms' own parameters.
 
-Convention: a pose is (x, y, log size, angle). The sprite's centre is x pixels right of the
+Convention: a pose is (x, y, log size, angle). The sprite's center is x pixels right of the
 canvas's left edge and y below its top edge; at log size 0 a pixel of the sprite is as large as
 one of the canvas; angles are in radians, clockwise on screen.
 """
@@ -17,7 +17,7 @@ EXACT = 1e-4
 
 
 class Placing:
-    """Tells the transforms of a model where sprites are, and what colours they have."""
+    """Tells the transforms of a model where sprites are, and what colors they have."""
 
     def __init__(self, decomposer: Decomposer, size: tuple[int, int]) -> None:
         self.layer, self.sprite = decomposer.layer_chain, decomposer.sprite_chain
@@ -48,8 +48,8 @@ class Placing:
     def corner(self, row: Int[Tensor, " n"], column: Int[Tensor, " n"]) -> Float[Tensor, "n 4"]:
         """Return the pose of sprites whose first pixel is in this row and column."""
         height, width = self.size
-        centre = torch.stack([column + width / 2, row + height / 2], dim=1)
-        return pad(centre, (0, 2))
+        center = torch.stack([column + width / 2, row + height / 2], dim=1)
+        return pad(center, (0, 2))
 
     def _follows(self, pose: Float[Tensor, " 4"]) -> bool:
         """Tell whether the transforms can put a sprite there."""
@@ -70,7 +70,7 @@ def tint(
     gains: Float[Tensor, "n C"],
     offsets: Float[Tensor, "n C"] | None = None,
 ) -> tuple[Float[Tensor, "n P"], Float[Tensor, "n Q"]] | None:
-    """Return the parameters of sprites, and of layers, that give colours; None: none can."""
+    """Return the parameters of sprites, and of layers, that give colors; None: none can."""
     of_sprite, of_layer = decomposer.sprite_chain, decomposer.layer_chain
     tinted = of_layer.tint(gains, offsets)
     if tinted is not None:

@@ -39,8 +39,8 @@ class Bank:
         self.alike = turned.cos() > math.cos(ANOTHER)
         self.count = len(sprites)
         seen = seen_in(sprites, self.ways, even_window(max(sprites.shape[2:]) * max(sizes)))
-        colour, mask = seen[:, :-1], seen[:, -1:]
-        shares = find_shares(torch.cat([mask * colour, mask], dim=1).flatten(1))
+        color, mask = seen[:, :-1], seen[:, -1:]
+        shares = find_shares(torch.cat([mask * color, mask], dim=1).flatten(1))
         coarse = (canvas[0] // COARSE, canvas[1] // COARSE)
         self.templates = Templates(seen, coarse, tint, partial(Blends, shares=shares))
 
@@ -60,9 +60,9 @@ class Bank:
         if not self.alike.all():
             way = torch.cat([way, others.argmax(2, keepdim=True)], dim=2)
         most, place = most.gather(2, way), place.gather(2, way)
-        # The first place is half a window out, where the window's centre is on the corner.
-        centre = torch.stack([place % columns, place // columns], dim=3) * float(COARSE)
-        return most * COARSE**2, torch.cat([centre, self.ways[way]], dim=3)
+        # The first place is half a window out, where the window's center is on the corner.
+        center = torch.stack([place % columns, place // columns], dim=3) * float(COARSE)
+        return most * COARSE**2, torch.cat([center, self.ways[way]], dim=3)
 
 
 def seen_in(
@@ -79,9 +79,9 @@ def seen_in(
     found = found.transpose(0, 1).flatten(0, 1).unflatten(2, (window, window))
     mask = softclip(found[:, -1:])
     mask, shown = avg_pool2d(mask, COARSE), avg_pool2d(mask * found[:, :-1], COARSE)
-    # Softly clipped masks may be a little below zero; colours are what they are there, too.
-    colour = torch.where(mask.abs() > LEAST, shown / mask, 0.0)
-    return torch.cat([colour, mask], dim=1)
+    # Softly clipped masks may be a little below zero; colors are what they are there, too.
+    color = torch.where(mask.abs() > LEAST, shown / mask, 0.0)
+    return torch.cat([color, mask], dim=1)
 
 
 def even_window(length: float) -> int:

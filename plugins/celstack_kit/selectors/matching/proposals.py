@@ -26,7 +26,7 @@ OPAQUE = 3.0
 FAINT = 0.05
 """Nothing is drawn of what is weaker than this."""
 LIGHT = 0.9
-"""The colour of a drawn sprite where it is transparent."""
+"""The color of a drawn sprite where it is transparent."""
 
 
 class Drawings(NamedTuple):
@@ -54,9 +54,9 @@ def find_turned_twins(sprites: Float[Tensor, "K D h w"]) -> list[tuple[int, int]
 
 
 def _painted(
-    colour: Float[Tensor, "n C h w"], mask: Float[Tensor, "n 1 h w"]
+    color: Float[Tensor, "n C h w"], mask: Float[Tensor, "n 1 h w"]
 ) -> Float[Tensor, "n D h w"]:
-    return torch.cat([mask * colour, mask], dim=1)
+    return torch.cat([mask * color, mask], dim=1)
 
 
 def _likeness(
@@ -152,16 +152,16 @@ def _draw(
     image: Float[Tensor, "C h w"], strength: Float[Tensor, "1 h w"], tints: bool
 ) -> Float[Tensor, "D h w"]:
     alpha = (OPAQUE * strength / strength.max().clamp_min(FAINT)).clamp(0.0, 1.0)
-    colour = image
+    color = image
     if tints:
-        # Gains only make colours darker, so the sprite itself is as bright as can be.
+        # Gains only make colors darker, so the sprite itself is as bright as can be.
         light = image.amax(0, keepdim=True)
         brightest = (light * alpha).max()
-        colour = (light / brightest if brightest > FAINT else torch.ones_like(light)).clamp_max(
+        color = (light / brightest if brightest > FAINT else torch.ones_like(light)).clamp_max(
             1.0
         )
-        colour = torch.where(alpha > 1 / OPAQUE, colour, LIGHT).expand_as(image)
-    return torch.cat([colour, alpha])
+        color = torch.where(alpha > 1 / OPAQUE, color, LIGHT).expand_as(image)
+    return torch.cat([color, alpha])
 
 
 def _bell(size: tuple[int, int], like: Tensor) -> Float[Tensor, "1 1 h w"]:

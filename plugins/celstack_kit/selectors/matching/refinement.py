@@ -24,7 +24,7 @@ class Closeup:
     """Sprites held against windows of the canvas, one window to a sprite, at any pose.
 
     With a ``stride`` of 2, say, only every second pixel of every second row is looked at, and
-    stands for its neighbours.
+    stands for its neighbors.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Closeup:
     def change(
         self, poses: Float[Tensor, "r n 4"]
     ) -> tuple[Float[Tensor, "r n C m"], Float[Tensor, "r n C"]]:
-        """Return what sprites change in the image in their best colours, and their gains."""
+        """Return what sprites change in the image in their best colors, and their gains."""
         rounds = len(poses)
         pose = poses.flatten(0, 1)
         back = (
@@ -70,8 +70,8 @@ class Closeup:
         points = (self.points.repeat(rounds, 1, 1) - pose[:, None, :2]) @ back.mT
         shown = look_up(self.sprites.repeat(rounds, 1, 1, 1), points, "zeros")
         shown = shown.unflatten(0, (rounds, -1))
-        colour, alpha = shown[:, :, :-1], softclip(shown[:, :, -1:])
-        own = self.left * alpha * colour
+        color, alpha = shown[:, :, :-1], softclip(shown[:, :, -1:])
+        own = self.left * alpha * color
         gains = torch.ones_like(own[..., 0])
         if self.tints:
             match = torch.addcmul(self.residual, alpha, self.hidden).mul_(own).sum(3)

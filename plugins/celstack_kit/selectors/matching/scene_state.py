@@ -146,8 +146,8 @@ def show_alone(
         layer_params=layer_params[:, None],
         occlusion=layer_params.new_zeros(len(sprite), 1, 1),
     )
-    windows, colour, alpha = decomposer.show(alone, noise)
-    return windows.spread(torch.cat([colour, alpha[:, None]], dim=1))
+    windows, color, alpha = decomposer.show(alone, noise)
+    return windows.spread(torch.cat([color, alpha[:, None]], dim=1))
 
 
 def stack(

@@ -24,7 +24,7 @@ Present = tuple[Int[Tensor, " n"], Float[Tensor, "n 4"]]
 
 
 class Choice(NamedTuple):
-    """A sprite for a layer of each image, its pose (``placing``) and the gains of its colours.
+    """A sprite for a layer of each image, its pose (``placing``) and the gains of its colors.
 
     ``saved`` is by how much it lowers the squared error, as far as the search can see.
     """

@@ -18,7 +18,7 @@ LEAST = 1e-6
 
 
 class Around(NamedTuple):
-    """What a layer finds: with mask m and colour c it makes the image A + m (E c - D).
+    """What a layer finds: with mask m and color c it makes the image A + m (E c - D).
 
     ``residual`` is what A, the composite of the others, does not explain. D is what the layer
     would hide; E is how much of the layer the others leave visible.
@@ -30,8 +30,8 @@ class Around(NamedTuple):
 
     def saved(self, shown: Float[Tensor, "B D H W"]) -> Float[Tensor, " B"]:
         """Return by how much a layer that shows this lowers the summed squared error."""
-        colour, alpha = shown[:, :-1], shown[:, -1:]
-        change = alpha * (self.left * colour - self.hidden)
+        color, alpha = shown[:, :-1], shown[:, -1:]
+        change = alpha * (self.left * color - self.hidden)
         return (change * (2 * self.residual - change)).flatten(1).sum(1)
 
     def of(self, images: Int[Tensor, " m"]) -> "Around":
@@ -40,7 +40,7 @@ class Around(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A sprite for a layer of each image, its place, and the gains of its colours.
+    """A sprite for a layer of each image, its place, and the gains of its colors.
 
     ``saved`` is what each sprite would save at its best place.
     """
@@ -62,12 +62,12 @@ class Templates:
         tint: bool,
         hold: Hold = Correlation,
     ) -> None:
-        colour, mask = sprites[:, :-1], softclip(sprites[:, -1:])
-        shown = mask * colour
+        color, mask = sprites[:, :-1], softclip(sprites[:, -1:])
+        shown = mask * color
 
         self.tint = tint
         self.mask = hold(torch.cat([mask, mask.square()], dim=1), canvas)
-        self.colours = [
+        self.colors = [
             hold(torch.cat([one, mask * one], dim=1), canvas) for one in shown.split(1, dim=1)
         ]
         self.energies = [hold(one.square(), canvas) for one in shown.split(1, dim=1)]
@@ -79,8 +79,8 @@ class Templates:
     ) -> tuple[Float[Tensor, "B K P Q"], list[Float[Tensor, "b K P Q"]]]:
         """Return what every sprite saves at every place, and the gains with which it does.
 
-        Gains are between 0 and 1, or all 1, one map to a colour. With gain g, a template of
-        colour t and mask m saves 2 g a - g^2 b - c, where a = <E r, m t> + <E D, m^2 t>,
+        Gains are between 0 and 1, or all 1, one map to a color. With gain g, a template of
+        color t and mask m saves 2 g a - g^2 b - c, where a = <E r, m t> + <E D, m^2 t>,
         b = <E^2, m^2 t^2> and c = <2 r D, m> + <D^2, m^2>.
         """
         residual, hidden, left = around
@@ -91,7 +91,7 @@ class Templates:
             products = torch.stack(products.chunk(2), dim=1)
             saved = self.mask(products).neg_()
         gains = []
-        for channel, template in enumerate(self.colours):
+        for channel, template in enumerate(self.colors):
             mine = residual[:, channel : channel + 1] * left
             if hides:
                 mine = torch.cat([mine, hidden[:, channel : channel + 1] * left], dim=1)

@@ -1,4 +1,4 @@
-"""Fitting finds planted poses and colours, and says so in the transforms' own parameters."""
+"""Fitting finds planted poses and colors, and says so in the transforms' own parameters."""
 
 import pytest
 import torch
@@ -51,7 +51,7 @@ def model(selector, sprite=(Color, Affine), layer=(), backgrounds=2, tinted=True
 
 
 def planted(made, pose, sprite, background=None, gain=0.7, offset=0.1):
-    """Make a scene of these poses, all in one colour."""
+    """Make a scene of these poses, all in one color."""
     poses = Poses(made)
     count = len(pose)
     of_sprite, of_layer = poses.spread(pose)
@@ -118,7 +118,7 @@ def test_any_warps_are_followed_in_either_chain(sprite, layer):
     assert (after < 0.1 * before).all()
 
 
-def test_what_is_seen_in_its_best_colours_is_what_the_model_renders():
+def test_what_is_seen_in_its_best_colors_is_what_the_model_renders():
     made = model(Fitting(steps=3))
     images = blobs(4, *CANVAS, seed=5)
 
@@ -135,7 +135,7 @@ def test_what_is_seen_in_its_best_colours_is_what_the_model_renders():
     look = view.look(poses.pull(canvas_points(*CANVAS, like=images), pose)[None])
     seen = (look.tints[..., None, :] @ look.features)[0, :, :, 0] / view.weights
     rendered = made.render(scene).image.flatten(2)
-    # Where colours are clipped, or a sprite's edge is in sight, a mixture is not the same.
+    # Where colors are clipped, or a sprite's edge is in sight, a mixture is not the same.
     near = (seen - rendered).abs().flatten(1).quantile(0.9, dim=1)
     assert (near < 0.01).all()
 
@@ -173,7 +173,7 @@ def test_slopes_are_those_of_what_is_seen(kind):
 
 
 @pytest.mark.parametrize("cost", [0.0, 0.3])
-def test_colours_are_those_of_least_squares(cost):
+def test_colors_are_those_of_least_squares(cost):
     made = model(Fitting())
     images = blobs(2, *CANVAS, seed=5)
     sprites = made.sprite_images().detach()

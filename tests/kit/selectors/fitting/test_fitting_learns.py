@@ -35,9 +35,9 @@ class Signs(Dataset):
         shift = torch.randint(-1, 2, (2,), generator=random)
         steps = torch.arange(SIDE) - (SIDE - 1) / 2
         y, x = steps[:, None] - shift[0], steps[None] - shift[1]
-        from_centre = (x.square() + y.square()).sqrt()
-        marks = [x.abs() < 1.6, from_centre < 2.6, (from_centre - 4).abs() < 1.2, x * y > 0]
-        disc = (from_centre < 6)[None]
+        from_center = (x.square() + y.square()).sqrt()
+        marks = [x.abs() < 1.6, from_center < 2.6, (from_center - 4).abs() < 1.2, x * y > 0]
+        disc = (from_center < 6)[None]
         inside = torch.where(marks[label].expand(SIDE, SIDE), 0.2, 0.9)
         gain, offset = (
             0.3 + 0.7 * torch.rand(1, generator=random),

@@ -29,10 +29,10 @@ def draft(layers, order):
 
 
 def three_layers():
-    """Three opaque layers that all overlap, in three colours."""
+    """Three opaque layers that all overlap, in three colors."""
     layers = torch.zeros(1, 3, 4, 6, 6)
-    for number, colour in enumerate((0.2, 0.6, 1.0)):
-        layers[:, number, :3, number : number + 4, number : number + 4] = colour
+    for number, color in enumerate((0.2, 0.6, 1.0)):
+        layers[:, number, :3, number : number + 4, number : number + 4] = color
         layers[:, number, 3, number : number + 4, number : number + 4] = 1.0
     return layers
 

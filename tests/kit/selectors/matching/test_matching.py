@@ -125,7 +125,7 @@ def test_transforms_of_the_sprite_stay_out_of_it_or_help(sprite):
     torch.testing.assert_close(made.render(found).image, images, atol=1e-4, rtol=0.0)
 
 
-def test_without_a_tint_colours_stay_as_they_are():
+def test_without_a_tint_colors_stay_as_they_are():
     made = model(Matching(), layer=(Position,))
     images = made.render(plant(made, **{**SCENES, "gains": 1.0})).image
 

@@ -32,7 +32,7 @@ def test_a_shifted_copy_is_a_twin_and_another_shape_is_not():
     assert find_twins(sprites(SQUARE, BAR, shifted)) == [(0, 2)]
 
 
-def test_sprites_that_differ_in_colour_alone_are_no_twins():
+def test_sprites_that_differ_in_color_alone_are_no_twins():
     pair = sprites(SQUARE, SQUARE)
     pair[0, 0], pair[1, 1] = 0.0, 0.0
 
@@ -51,9 +51,9 @@ def test_what_is_missing_is_drawn_where_it_is(tint):
         compositor=Ordered(layers=1),
         selector=Matching(),
     )
-    colour = torch.tensor([0.5, 0.0, 0.25])[:, None, None]
+    color = torch.tensor([0.5, 0.0, 0.25])[:, None, None]
     images = torch.zeros(3, 3, 16, 16)
-    images[1, :, 5:13, 6:14] = colour * BAR
+    images[1, :, 5:13, 6:14] = color * BAR
     model.prepare(images)
     with torch.no_grad():
         model.sprites.mask.copy_(0.1 * SQUARE)
@@ -64,7 +64,7 @@ def test_what_is_missing_is_drawn_where_it_is(tint):
     assert find_twins(torch.stack([drawn, sprites(BAR)[0]])) == ([(0, 1)] if tint else [])
     opaque = drawn[3] > 0.5
     assert opaque.sum() == 6
-    inside = torch.tensor([1.0]) if tint else colour[:, 0]
+    inside = torch.tensor([1.0]) if tint else color[:, 0]
     torch.testing.assert_close(drawn[:3, opaque], inside.expand(3, 6))
 
 

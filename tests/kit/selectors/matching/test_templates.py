@@ -74,8 +74,8 @@ def test_what_a_layer_saves_is_the_fall_of_the_squared_error():
     _, around = problem(0)
     shown = torch.rand(2, 4, *CANVAS).double()
 
-    colour, alpha = shown[:, :3], shown[:, 3:]
-    left_over = around.residual - alpha * (around.left * colour - around.hidden)
+    color, alpha = shown[:, :3], shown[:, 3:]
+    left_over = around.residual - alpha * (around.left * color - around.hidden)
     fall = around.residual.square().sum((1, 2, 3)) - left_over.square().sum((1, 2, 3))
 
     torch.testing.assert_close(around.saved(shown), fall)

@@ -109,7 +109,7 @@ def test_two_turned_sprites_that_overlap_are_both_found_in_their_order():
         )
     )
     red, blue = (
-        torch.tensor(colour)[:, None, None] for colour in ([0.9, 0.1, 0.1], [0.1, 0.2, 0.9])
+        torch.tensor(color)[:, None, None] for color in ([0.9, 0.1, 0.1], [0.1, 0.2, 0.9])
     )
     images = torch.where(front > 0.5, blue, torch.where(back > 0.5, red, 0.0))
 
@@ -127,7 +127,7 @@ def test_a_small_sprite_inside_a_large_one_is_found_in_front_of_it():
     large = planted(made, [[24.0, 24.0, 0.0, 0.3]], [[1.0, 1.0, 1.0]], 1)
     small = planted(made, [[23.0, 25.0, math.log(0.65), 2.0]], [[1.0, 1.0, 1.0]], 0)
     red, blue = (
-        torch.tensor(colour)[:, None, None] for colour in ([0.9, 0.1, 0.1], [0.1, 0.2, 0.9])
+        torch.tensor(color)[:, None, None] for color in ([0.9, 0.1, 0.1], [0.1, 0.2, 0.9])
     )
     images = torch.where(small > 0.5, blue, torch.where(large > 0.5, red, 0.0))
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class Labelled(NamedTuple):
+class Labeled(NamedTuple):
     """An image (H, W, 3), and instance and class of each pixel (H, W), 0 for background."""
 
     image: NDArray[np.uint8]
