@@ -1,4 +1,4 @@
-"""One image, and what is known of its pixels."""
+"""The labeled image: pixels with their instance and class maps."""
 
 from typing import NamedTuple
 
@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class Labeled(NamedTuple):
-    """An image (H, W, 3), and instance and class of each pixel (H, W), 0 for background."""
+class LabeledImage(NamedTuple):
+    """An image (H, W, 3) with instance and class ids of each pixel (H, W), 0 for background."""
 
     image: NDArray[np.uint8]
     instances: NDArray[np.uint8]

@@ -63,7 +63,7 @@ def test_one_file_is_enough_and_the_log_says_what_is_missing(split, tmp_path, ca
     dataset = Svhn(root=digits([3, 4], "test", tmp_path))
 
     assert dataset.count(split) == 2
-    missing = "svhn: goes without train_32x32.mat and extra_32x32.mat, not found"
+    missing = "svhn: train_32x32.mat and extra_32x32.mat not found; continuing without"
     assert missing in caplog.messages
     assert any("2 images in" in m and "26032 were published" in m for m in caplog.messages)
 

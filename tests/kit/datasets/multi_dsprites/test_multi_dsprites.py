@@ -8,9 +8,9 @@ from tfrecords import scene, write_records
 from celstack.errors import CelstackError
 from celstack.testing import check_dataset
 from celstack_kit.datasets import multi_dsprites
-from celstack_kit.datasets.multi_dsprites import MultiDsprites, _rgb, _stack
+from celstack_kit.datasets.multi_dsprites import MultiDsprites, _rgb, _stack_instances
 from celstack_kit.datasets.multi_dsprites import shapes as dsprites
-from celstack_kit.datasets.multi_dsprites.shapes import Drawn
+from celstack_kit.datasets.multi_dsprites.shapes import DrawnShapes
 
 RECORDS = "multi_dsprites_colored_on_grayscale.tfrecords"
 
@@ -74,7 +74,7 @@ def test_classes_are_called_as_dsprites_counts_them():
     batch = dataset.read("train", range(30))
 
     assert dataset.class_names == ("square", "ellipse", "heart")
-    masks = Drawn().windows
+    masks = DrawnShapes().windows
     for instances, classes in zip(batch.instances, batch.classes, strict=True):
         kind, pixels = int(classes.max()) - 1, instances.numpy() > 0
         rows, columns = np.flatnonzero(pixels.any(1)), np.flatnonzero(pixels.any(0))
@@ -140,14 +140,14 @@ def test_colors_are_those_of_the_color_system(hue):
 def test_later_objects_hide_earlier_ones():
     poses = np.array([[[0, 5, 0, 10, 10], [1, 0, 0, 10, 10], [0, 5, 0, 10, 30]]])
 
-    (two,) = _stack(Drawn(), poses, np.array([2]))
-    (three,) = _stack(Drawn(), poses, np.array([3]))
+    (two,) = _stack_instances(DrawnShapes(), poses, np.array([2]))
+    (three,) = _stack_instances(DrawnShapes(), poses, np.array([3]))
 
-    below, above = Drawn().masks(poses[0, :2])
+    below, above = DrawnShapes().masks(poses[0, :2])
     assert np.array_equal(two == 2, above)
     assert np.array_equal(two == 1, below & ~above)
     # A third one covers the lower rows of the first.
-    third = Drawn().masks(poses[0, 2:])[0]
+    third = DrawnShapes().masks(poses[0, 2:])[0]
     assert np.array_equal(three == 3, third)
     assert np.array_equal(three == 1, below & ~above & ~third)
 
