@@ -39,7 +39,7 @@ def refusal(make):
 def little(monkeypatch):
     """Let images be generated that are small enough to wait for."""
     pytest.importorskip("mitsuba")
-    monkeypatch.setattr(workers, "CHUNK", 2)
+    monkeypatch.setattr(workers, "CHUNK_IMAGES", 2)
     small = {"side": 24, "count": 5, "test_count": 1, "samples": 4}
     return lambda **options: Clevr6(**small | options)
 
