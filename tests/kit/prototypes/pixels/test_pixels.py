@@ -56,7 +56,7 @@ def test_the_alpha_of_backgrounds_is_one_and_is_not_learned():
     backgrounds = prepared(with_alpha=False)
 
     assert (backgrounds.images()[:, 3] == 1).all()
-    assert [name for name, _ in backgrounds.named_parameters()] == ["color"]
+    assert [name for name, _ in backgrounds.named_parameters()] == ["colour"]
 
 
 def test_without_jitter_sprites_start_alike():

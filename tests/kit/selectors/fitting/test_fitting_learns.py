@@ -52,7 +52,7 @@ class Signs(Dataset):
 def test_things_are_told_apart_and_cut_out():
     assembly = Assembly(
         dataset=Signs(),
-        sprites=Pixels(count=KINDS, start="lookalikes", mask_sigma=3.0),
+        sprites=Pixels(count=KINDS, start="invariant_kmeans", mask_sigma=3.0),
         backgrounds=Pixels(count=1, start="mean"),
         transforms=Transforms(sprite=[Color(), Affine()], background=[Color()]),
         compositor=Ordered(layers=1),
