@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from labels import labeled_objects
 
 from celstack.errors import CelstackError
 from celstack.testing import check_dataset
@@ -16,16 +17,7 @@ def plain():
 
 def coins_of(batch, most=4):
     """Return image, class and mask of every coin."""
-    found = []
-    for image, (instances, classes) in enumerate(
-        zip(batch.instances, batch.classes, strict=True)
-    ):
-        for instance in range(1, most + 1):
-            here = instances == instance
-            if here.any():
-                (kind,) = classes[here].unique().tolist()
-                found.append((image, kind, here))
-    return found
+    return labeled_objects(batch, most)
 
 
 def disc(dataset, kind):

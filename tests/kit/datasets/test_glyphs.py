@@ -2,6 +2,7 @@ from itertools import pairwise
 
 import pytest
 import torch
+from labels import labeled_objects
 from PIL import Image, ImageDraw, ImageFont
 from torchvision.transforms.functional import pil_to_tensor
 
@@ -20,15 +21,9 @@ def plain():
 def letters_of(batch, most=6):
     """Return image, class and first and last labeled column of every letter."""
     found = []
-    for image, (instances, classes) in enumerate(
-        zip(batch.instances, batch.classes, strict=True)
-    ):
-        for instance in range(1, most + 1):
-            here = instances == instance
-            if here.any():
-                (kind,) = classes[here].unique().tolist()
-                columns = here.any(0).nonzero()[:, 0].tolist()
-                found.append((image, kind, columns[0], columns[-1]))
+    for image, kind, here in labeled_objects(batch, most):
+        columns = here.any(0).nonzero()[:, 0].tolist()
+        found.append((image, kind, columns[0], columns[-1]))
     return found
 
 
