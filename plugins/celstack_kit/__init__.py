@@ -4,7 +4,7 @@ All plugin classes can be imported from here, for an assembly in Python:
 
     from celstack_kit import Color, Matching, Ordered, Pixels, Position
 
-A class is imported when it is first used: ``import celstack_kit`` alone does not import torch.
+The class is imported when it is first used: ``import celstack_kit`` alone does not import torch.
 """
 
 from importlib import import_module

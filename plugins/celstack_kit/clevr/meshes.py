@@ -1,6 +1,6 @@
 """Triangle meshes of CLEVR's cube and cylinder, with rounded edges for highlights.
 
-Convention: both extend from -1 to 1. A mesh is vertices (n, 3), vertex normals (n, 3) and
+Convention: both extend from -1 to 1. The mesh is vertices (n, 3), vertex normals (n, 3) and
 triangles (m, 3) of vertex indices, counterclockwise seen from outside.
 """
 

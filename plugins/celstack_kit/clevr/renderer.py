@@ -31,7 +31,7 @@ BOUNCES = 4
 PASSES = 4
 """Number of independent renderings; the extremes of each pixel are left out of the mean."""
 FIREFLY_RATIO = 1.2
-"""A matte pixel this many times brighter than its neighborhood's median is a firefly."""
+"""The matte pixel this many times brighter than its neighborhood's median is a firefly."""
 
 
 def render(

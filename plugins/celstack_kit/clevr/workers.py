@@ -1,6 +1,6 @@
 """Render CLEVR-like images in worker processes, chunk by chunk; finished chunks are kept.
 
-A worker is ``python -m celstack_kit.clevr.workers`` and reads its request from standard input.
+The worker is ``python -m celstack_kit.clevr.workers`` and reads its request from standard input.
 Unlike those of ``multiprocessing`` it does not import the caller's main module again, and
 unlike a fork it shares no state with torch.
 """
@@ -20,7 +20,7 @@ import attrs
 import numpy as np
 
 from celstack import CelstackError
-from celstack.text import one_line
+from celstack.text import describe_error
 from celstack_kit.clevr import renderer
 from celstack_kit.clevr.layout import sample_layouts
 from celstack_kit.dataset_support.cache_writer import UInt8Array
@@ -122,7 +122,7 @@ def _wait(
             return [kept[name] for name in LabeledImage._fields]
     except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
         text = "damaged; delete it to render it again"
-        raise CelstackError(f"{path}: {text} ({one_line(error)})") from error
+        raise CelstackError(f"{path}: {text} ({describe_error(error)})") from error
 
 
 def _file(folder: Path, start: int, stop: int) -> Path:

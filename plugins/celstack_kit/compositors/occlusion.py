@@ -13,7 +13,7 @@ MAX_ORDERED_LAYERS = 12
 
 
 class Occlusion(Compositor):
-    """A predicted occlusion matrix (paper, Eq. 2 and Sec. 3.2, "Occlusion modeling").
+    """The predicted occlusion matrix (paper, Eq. 2 and Sec. 3.2, "Occlusion modeling").
 
     There is a logit for every pair of layers, that the later one occludes the earlier. The
     matrix is soft in training and binary in evaluation, where a tie goes to the later layer.

@@ -11,7 +11,7 @@ from PIL import Image
 from torch import Tensor
 
 from celstack import Batch, Dataset
-from celstack.data.paths import find
+from celstack.data.paths import require_file
 from celstack_kit.formats.archive import Archive
 from celstack_kit.formats.images import as_tensor, decode
 from celstack_kit.formats.read_errors import load_valid
@@ -72,7 +72,7 @@ class ArchiveDataset(Dataset):
     # Tensors, because torch shares their memory with worker processes.
     @cached_property
     def _tensors(self) -> tuple[Tensor, Tensor]:
-        path = find(self.name, self.root, self.files, self.remedy)
+        path = require_file(self.name, self.root, self.files, self.remedy)
         with Archive(path, self.files[1]) as archive:
             loaded = load_valid(
                 self.name,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celstack.progress import WorkProgress
-from celstack.text import one_line
+from celstack.text import describe_error
 from celstack_kit.dataset_support.labeled_image import LabeledImage
 
 ARRAYS = ("images", "instances", "classes")
@@ -82,7 +82,7 @@ def cache_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise UnwritableError(one_line(error)) from error
+        raise UnwritableError(describe_error(error)) from error
 
 
 def _write_header(file: BinaryIO, shape: tuple[int, ...]) -> None:

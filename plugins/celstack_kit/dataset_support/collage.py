@@ -20,7 +20,7 @@ class Cutout(NamedTuple):
 class Collage:
     """An image (H, W, 3) onto which cutouts are pasted, each over those before it.
 
-    A pixel is labeled with the last cutout whose alpha there is at least 0.5.
+    The pixel is labeled with the last cutout whose alpha there is at least 0.5.
     """
 
     def __init__(self, background: NDArray[np.float64]) -> None:

@@ -1,7 +1,7 @@
 """Parse the option that says how many objects an image shows."""
 
 from celstack import CelstackError
-from celstack.text import shown
+from celstack.text import format_value
 
 
 def parse_count_range(option: str, value: int | tuple[int, int], limit: int) -> tuple[int, int]:
@@ -9,11 +9,11 @@ def parse_count_range(option: str, value: int | tuple[int, int], limit: int) -> 
 
     Args:
         option: Name of the option, for the message.
-        value: A number, or minimum and maximum.
+        value: The number, or minimum and maximum.
         limit: The largest number allowed.
     """
     low, high = (value, value) if isinstance(value, int) else value
     if not 1 <= low <= high <= limit:
         text = f"must be 1 to {limit}, or the least and the most of these"
-        raise CelstackError(f"{option}: {text}, not {shown(value)}")
+        raise CelstackError(f"{option}: {text}, not {format_value(value)}")
     return low, high

@@ -12,9 +12,9 @@ import torch
 from filelock import FileLock, Timeout
 
 from celstack import Batch, CelstackError
-from celstack.data.paths import cache
+from celstack.data.paths import cache_dir
 from celstack.progress import QUIET_SECONDS, WorkProgress
-from celstack.text import one_line
+from celstack.text import describe_error
 from celstack_kit.dataset_support.cache_writer import (
     ARRAYS,
     CacheWriter,
@@ -49,7 +49,7 @@ class CachedImages:
         # NumPy evaluates the header as Python, so a damaged one raises almost anything.
         except Exception as error:
             text = "damaged; delete this folder, and it is generated again"
-            raise CelstackError(f"{folder}: {text} ({one_line(error)})") from error
+            raise CelstackError(f"{folder}: {text} ({describe_error(error)})") from error
         opened = cls(images, instances, classes)
         if {len(labels) for labels in (instances, classes)} != {len(images)} or not len(images):
             raise CelstackError(f"{folder}: damaged; its arrays differ in length or are empty")
@@ -99,7 +99,7 @@ def cached_images(
     """
     key_json = json.dumps({**key, "format": FORMAT_VERSION}, sort_keys=True)
     digest = hashlib.sha256(key_json.encode()).hexdigest()[:16]
-    folder = cache() / "generated" / f"{name}-{digest}"
+    folder = cache_dir() / "generated" / f"{name}-{digest}"
     if (found := _open_if_valid(folder)) is not None:
         return found
     try:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from celstack import CelstackError
-from celstack.data.paths import find, places
+from celstack.data.paths import data_dirs, require_file
 from celstack_kit.dataset_support.cache_writer import CacheWriter
 from celstack_kit.dataset_support.generated import GeneratedDataset
 from celstack_kit.dataset_support.image_cache import CachedImages, cached_images
@@ -105,14 +105,14 @@ class MultiObjectDataset(GeneratedDataset):
         file, folder = self.files
         remedy = 'source = "generated" makes such images instead'
         if self.source == "records":
-            if self.root is not None and (named := places(self.root)[0]).is_file():
+            if self.root is not None and (named := data_dirs(self.root)[0]).is_file():
                 return named
             remedy = f"'celstack data get {self.name}' fetches it; {remedy}"
-            return find(self.name, self.root, [file, f"{folder}/{file}"], remedy)
+            return require_file(self.name, self.root, [file, f"{folder}/{file}"], remedy)
         names = [f"{folder}/{FOLDERS[0]}"]
         if self.root is not None:
             names.insert(0, FOLDERS[0])
-        return find(self.name, self.root, names, remedy).parent
+        return require_file(self.name, self.root, names, remedy).parent
 
     def _convert(self, path: Path, writer: CacheWriter) -> None:
         """Write the first images that can be read and belong to this dataset."""

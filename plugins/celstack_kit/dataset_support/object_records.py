@@ -14,7 +14,7 @@ from celstack_kit.formats.tfrecord import records
 
 
 class ObjectRecord(NamedTuple):
-    """A decoded record; entity 0 is the background, and absent entities have empty masks."""
+    """The decoded record; entity 0 is the background, and absent entities have empty masks."""
 
     image: NDArray[np.uint8]
     """(H, W, 3)."""

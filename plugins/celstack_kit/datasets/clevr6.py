@@ -39,7 +39,7 @@ class Clevr6(MultiObjectDataset):
     The ray tracer is an extra: ``pip install "celstack[clevr]"``. With the default of 64
     ``samples`` for each pixel, an image takes 1.3 to 1.6 seconds of one core: on two cores
     half an hour for the default ``count``, and seven hours for the 34,963 images of the paper.
-    A quarter of the samples takes a third of the time, with three times the noise. All cores
+    The quarter of the samples takes a third of the time, with three times the noise. All cores
     are used. Images are kept in the user's cache, also those of an interrupted run.
 
     With ``source = "records"`` images are read from the published

@@ -119,7 +119,7 @@ class Coins(GeneratedDataset):
 
     @cached_property
     def coins(self) -> list[Cutout]:
-        """A cutout of each kind of coin."""
+        """The cutout of each kind of coin."""
         return [_coin(*KINDS[name]) for name in self.class_names]
 
     @cached_property

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from celstack import CelstackError, hookimpl
-from celstack.text import shown
+from celstack.text import format_value
 from celstack_kit.dataset_support.cache_writer import CacheWriter
 from celstack_kit.dataset_support.collage import Collage, Cutout, write_collages
 from celstack_kit.dataset_support.generated import GeneratedDataset
@@ -21,7 +21,7 @@ MAX_GAP_PIXELS = 2
 WORD_END_PROBABILITY, SPACE_PIXELS = 0.25, 5
 """Probability that a word ends after a letter, and the additional distance then."""
 UNKNOWN = "\uffff"
-"""A character that no font has, to recognize the glyph drawn for missing characters."""
+"""The character that no font has, to recognize the glyph drawn for missing characters."""
 
 
 class Glyphs(GeneratedDataset):
@@ -53,7 +53,7 @@ class Glyphs(GeneratedDataset):
         )
         if not 1 <= self.min_letters <= self.max_letters:
             text = "must be a number, or the least and the most, from 1 on"
-            raise CelstackError(f"per_line: {text}, not {shown(per_line)}")
+            raise CelstackError(f"per_line: {text}, not {format_value(per_line)}")
         self.letters = "".join(dict.fromkeys(letters))
         self.size, self.height, self.width = size, height, width
         self.variation, self.seed = variation, seed
@@ -131,7 +131,7 @@ def _masks(letters: str, size: int) -> list[NDArray[np.float64]]:
         x for x, p in zip(letters, pages, strict=True) if (p == unknown).all() or not p.any()
     ]
     if absent or not letters:
-        named = f"{shown(absent[0])} is not one" if absent else "there are none"
+        named = f"{format_value(absent[0])} is not one" if absent else "there are none"
         raise CelstackError(f"letters: must be some that the font has; {named}")
     rows = np.flatnonzero(np.any(pages, axis=(0, 2)))
     tall = slice(rows[0], rows[-1] + 1)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from celstack import Batch, CelstackError, Dataset, Source, hookimpl
-from celstack.data.paths import find, look
+from celstack.data.paths import find_file, require_file
 from celstack_kit.formats.matlab import read_arrays
 from celstack_kit.formats.read_errors import LOG, blame_file
 
@@ -86,7 +86,7 @@ class Svhn(Dataset):
         wanted = [name for name in SPLITS[split] if name in self._paths]
         if not wanted:
             files = [_file(name) for name in SPLITS[split]]
-            find(self.name, self.root, files, self.remedy)
+            require_file(self.name, self.root, files, self.remedy)
         for name in wanted:
             if name not in self._loaded:
                 self._loaded[name] = _load(self._paths[name], OFFICIAL[name])
@@ -96,7 +96,7 @@ class Svhn(Dataset):
     def _paths(self) -> dict[str, Path]:
         """Find each file separately; they may lie in different folders."""
         names = [name for name in OFFICIAL if self.extra or name != "extra"]
-        found = {name: look(self.root, [_file(name)]) for name in names}
+        found = {name: find_file(self.root, [_file(name)]) for name in names}
         paths = {name: path for name, path in found.items() if path is not None}
         missing = [_file(name) for name in names if name not in paths]
         if paths and missing:
@@ -124,7 +124,7 @@ def _load(path: Path, official: int) -> tuple[Tensor, Tensor]:
     if len(digits) != official:
         LOG.warning("svhn: %d images in %s, but %d were published", len(digits), path, official)
     labels = torch.from_numpy(digits.astype(np.int64) % 10)
-    # A view in the stored order: a copy could take gigabytes.
+    # The view in the stored order: a copy could take gigabytes.
     return torch.from_numpy(pixels.transpose(3, 2, 0, 1)), labels
 
 

@@ -10,7 +10,7 @@ from annotated_types import Ge, Interval
 from numpy.typing import NDArray
 
 from celstack import CelstackError, Source, hookimpl
-from celstack.text import shown
+from celstack.text import format_value
 from celstack_kit.dataset_support.cache_writer import CacheWriter
 from celstack_kit.dataset_support.labeled_image import LabeledImage
 from celstack_kit.dataset_support.multi_object import BUCKET, HOMEPAGE, MultiObjectDataset
@@ -85,7 +85,7 @@ class Tetrominoes(MultiObjectDataset):
         super().__init__(source, root, count, test_count, skip_broken)
         unknown = sorted(set(pieces) - set(PIECES))
         if unknown or not pieces:
-            raise CelstackError(f"pieces: must be some of {ALL}, not {shown(pieces)}")
+            raise CelstackError(f"pieces: must be some of {ALL}, not {format_value(pieces)}")
         # Rejection sampling: pieces that fill more than a third of the canvas may never fit,
         # and many pieces rarely fit at once; at this limit one attempt in a hundred does.
         if 75 * per_image * max(4, per_image) > side**2 and not overlap:

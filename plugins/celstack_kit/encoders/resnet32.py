@@ -55,7 +55,7 @@ class Resnet32(Encoder):
 
 
 class _Block(nn.Module):
-    """A basic block whose shortcut subsamples pixels and pads channels with zeros."""
+    """The basic block whose shortcut subsamples pixels and pads channels with zeros."""
 
     def __init__(self, inputs: int, width: int, stride: int) -> None:
         super().__init__()

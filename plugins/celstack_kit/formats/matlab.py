@@ -58,7 +58,7 @@ def read_arrays(path: Path, names: Container[str]) -> dict[str, NDArray[np.gener
 
 
 class _DecompressedElement:
-    """A stream that decompresses a compressed element on demand."""
+    """The stream that decompresses a compressed element on demand."""
 
     def __init__(self, file: BinaryIO, length: int) -> None:
         self.file, self.left = file, length

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from celstack import CelstackError
-from celstack.text import one_line
+from celstack.text import describe_error
 
 Loaded = TypeVar("Loaded")
 LOG = logging.getLogger("celstack")
@@ -23,7 +23,9 @@ def blame_file(file: object) -> Iterator[None]:
         raise CelstackError(f"{file}: damaged or unreadable (no such file)") from error
     # Third-party readers raise too many kinds of exceptions to list.
     except Exception as error:
-        raise CelstackError(f"{file}: damaged or unreadable ({one_line(error)})") from error
+        raise CelstackError(
+            f"{file}: damaged or unreadable ({describe_error(error)})"
+        ) from error
 
 
 def load_valid(

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from celstack import CelstackError
-from celstack.text import one_line
+from celstack.text import describe_error
 from celstack_kit.formats.read_errors import blame_file
 
 with warnings.catch_warnings():
@@ -29,7 +29,7 @@ GZIP_MAGIC = b"\x1f\x8b"
 def records(path: Path) -> Iterator[bytes | CelstackError]:
     """Yield the records of a file, which may be compressed with gzip.
 
-    A damaged record is yielded as a CelstackError that names file and record, counted from 1.
+    The damaged record is yielded as a CelstackError that names file and record, counted from 1.
     If only its data is damaged, the next record follows. If its length is damaged or the file
     is truncated, the error is the last item.
     """
@@ -73,7 +73,7 @@ def _records(path: Path, stream: io.BufferedReader) -> Iterator[bytes | Celstack
                 return
             data, tail = stream.read(length), stream.read(FOOTER.size)
         except (OSError, EOFError, zlib.error) as error:
-            yield CelstackError(f"{name}: damaged or unreadable ({one_line(error)})")
+            yield CelstackError(f"{name}: damaged or unreadable ({describe_error(error)})")
             return
         if len(tail) < FOOTER.size:
             yield CelstackError(f"{name}: the file ends in the middle of it")

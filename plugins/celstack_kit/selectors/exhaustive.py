@@ -17,7 +17,7 @@ from celstack import (
     Decomposer,
     hookimpl,
 )
-from celstack.model.layer_stack import Stack
+from celstack.model.layer_stack import LayerStack
 
 
 class Exhaustive(CandidateSelector):
@@ -91,7 +91,7 @@ def _put_sprites(
     occlusion: Float[Tensor, "B L L"],
     sprites: tuple[int, ...],
 ) -> Stack:
-    stack = Stack(backdrop, occlusion, [mine.windows for mine in candidates])
+    stack = LayerStack(backdrop, occlusion, [mine.windows for mine in candidates])
     stack.begin_sweep()
     for layer, sprite in enumerate(sprites):
         if sprite != EMPTY:

@@ -10,7 +10,7 @@ from celstack import BrowserCode, Warp, hookimpl
 class Affine(Warp):
     """An affine warp (paper, supplementary C.2).
 
-    Convention: source = (I + A) point + t. The parameters are the rows of [A | t],
+    Convention: source = (I + The) point + t. The parameters are the rows of [The | t],
     a b tx c d ty, so that source x = (1 + a) x + b y + tx and source y = c x + (1 + d) y
     + ty. They map canvas points to sprite points, in half sprites: a positive tx moves the
     sprite left, a positive a makes it narrower.
@@ -21,7 +21,7 @@ class Affine(Warp):
     def pull(
         self, points: Float[Tensor, "n m 2"], params: Float[Tensor, "n 6"]
     ) -> Float[Tensor, "n m 2"]:
-        """Add the displacement A point + t to each point."""
+        """Add the displacement The point + t to each point."""
         matrix = params.view(-1, 2, 3)
         # Points are row vectors, so they are multiplied by the transposed matrix.
         return points + points @ matrix[:, :, :2].mT + matrix[:, None, :, 2]

@@ -7,7 +7,7 @@ from celstack import BrowserCode, Transform, hookimpl
 
 
 class Identity(Transform):
-    """A transform without parameters or effect."""
+    """The transform without parameters or effect."""
 
     num_params = 0
 

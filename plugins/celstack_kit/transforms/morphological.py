@@ -15,8 +15,8 @@ REST = 5.0
 class Morphological(Transform):
     """Soft dilation and erosion, of colors and alpha alike.
 
-    A pixel becomes the weighted mean of its ``size`` x ``size`` neighborhood x, with weights
-    e^(alpha x) sigmoid(beta + rest); rest is 5 at the center and -5 around it. A large
+    The pixel becomes the weighted mean of its ``size`` x ``size`` neighborhood x, with weights
+    e^(alpha x) sigmoid(beta + rest); rest is 5 at the center and -5 around it. The large
     alpha dilates, a large negative one erodes. The parameters are alpha, then beta row by
     row, beginning with the neighbor above and to the left. Borders are padded by replication.
     """
@@ -49,7 +49,7 @@ class Morphological(Transform):
         kernel = logsigmoid(beta + rest).T[:, :, None, None, None]
         # In the log domain, since softmax is stable for any alpha.
         shares = (alpha * windows + kernel).softmax(0)
-        # At zero parameters these weights still blur a little. A nonnegative kernel that is a
+        # At zero parameters these weights still blur a little. The nonnegative kernel that is a
         # delta at zero would have a minimum there, and no gradient. So the blur of the rest
         # pose is subtracted near zero, and only there.
         near = (-params.square().sum(1)).exp()[:, None, None, None]

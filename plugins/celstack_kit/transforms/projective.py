@@ -6,11 +6,11 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from celstack import BrowserCode, Warp, hookimpl
-from celstack.geometry.homography import off_horizon
+from celstack.geometry.homography import clamp_depth
 
 
 class Projective(Warp):
-    """A homography (paper, supplementary C.2).
+    """The homography (paper, supplementary C.2).
 
     Convention: (u, v, z) = (I + beta) (x, y, 1), source = (u / z, v / z). The parameters
     are the rows of the 3 x 3 matrix beta; the first six are those of affine. They map canvas
@@ -26,7 +26,7 @@ class Projective(Warp):
         beta = params.view(-1, 3, 3)
         columns = points.mT
         moved = beta[:, :, :2] @ columns + beta[:, :, 2:]
-        return ((columns + moved[:, :2]) / off_horizon(1 + moved[:, 2:])).mT
+        return ((columns + moved[:, :2]) / clamp_depth(1 + moved[:, 2:])).mT
 
     def matrix(self, params: Float[Tensor, "n 9"]) -> Float[Tensor, "n 3 3"]:
         """Return the warp as a matrix."""

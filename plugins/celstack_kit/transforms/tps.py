@@ -11,7 +11,7 @@ from celstack import BrowserCode, Warp, hookimpl
 
 
 class Tps(Warp):
-    """A thin-plate spline with ``points`` x ``points`` control points (supplementary C.2).
+    """The thin-plate spline with ``points`` x ``points`` control points (supplementary C.2).
 
     Convention: the control points form a regular grid over [-1, 1]^2, corners included. The
     parameters are their displacements on the sprite: x for all control points, row by row

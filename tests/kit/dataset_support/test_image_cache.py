@@ -18,7 +18,7 @@ from celstack_kit.dataset_support.image_cache import CachedImages, cached_images
 
 @pytest.fixture
 def home(monkeypatch, tmp_path):
-    """A cache of its own; what is kept is in the folder that is returned."""
+    """The cache of its own; what is kept is in the folder that is returned."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return tmp_path / "celstack" / "generated"
 

@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 from tfrecords import framed, scene, write_records
 
-from celstack.data.loader import shuffled
+from celstack.data.loader import shuffled_batches
 from celstack.errors import CelstackError
 from celstack_kit.datasets.multi_dsprites import MultiDsprites
 
@@ -24,7 +24,7 @@ def home(monkeypatch, tmp_path):
 
 
 def message(level):
-    """A scene of two objects whose ground has this level."""
+    """The scene of two objects whose ground has this level."""
     masks = np.zeros((6, 64, 64), bool)
     masks[1, 5:9], masks[2, 20:30] = True, True
     masks[0] = ~masks[1:].any(0)
@@ -38,7 +38,7 @@ def levels(dataset, split="train"):
 
 @pytest.fixture
 def six(home):
-    """A file of six records, whose levels count from 0."""
+    """The file of six records, whose levels count from 0."""
     return write_records(home / "six" / RECORDS, [message(level) for level in range(6)])
 
 
@@ -215,13 +215,13 @@ def test_an_image_of_another_size_is_named(home):
 @pytest.mark.parametrize("workers", [0, 2])
 def test_workers_change_nothing(workers):
     dataset = MultiDsprites(count=40, test_count=1, seed=5)
-    batches = shuffled(dataset, "train", batch_size=16, seed=1, workers=workers)
+    batches = shuffled_batches(dataset, "train", batch_size=16, seed=1, workers=workers)
 
     first = next(batches)
     batches.close()
 
     alone = MultiDsprites(count=40, test_count=1, seed=5)
-    assert torch.equal(next(shuffled(alone, "train", 16, seed=1)).images, first.images)
+    assert torch.equal(next(shuffled_batches(alone, "train", 16, seed=1)).images, first.images)
 
 
 def test_a_dataset_that_is_in_use_can_be_pickled_without_its_images():

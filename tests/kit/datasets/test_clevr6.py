@@ -4,7 +4,7 @@ import tfrecords
 from PIL import Image
 from tfrecords import example, scene, write_records
 
-from celstack.data.paths import cache
+from celstack.data.paths import cache_dir
 from celstack.errors import CelstackError
 from celstack.testing import check_dataset
 from celstack_kit.clevr import workers
@@ -68,7 +68,7 @@ def test_what_was_rendered_before_an_interruption_is_kept(little, monkeypatch):
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(stored, "CacheWriter", Interrupted)
         little().count("train")
-    (chunk,) = (cache() / "generated").glob("clevr6-*.chunks/0-2.npz")
+    (chunk,) = (cache_dir() / "generated").glob("clevr6-*.chunks/0-2.npz")
     with np.load(chunk) as kept:
         white = {**kept, "image": np.full_like(kept["image"], 255)}
     np.savez(chunk, **white)
@@ -127,7 +127,7 @@ def test_options_of_the_generator_are_refused_for_published_files(option):
 
 
 def solids(objects, level=100):
-    """A published image: bars of 20 columns, the first where the crop begins."""
+    """The published image: bars of 20 columns, the first where the crop begins."""
     image = np.full((240, 320, 3), level, np.uint8)
     masks = np.zeros((11, 240, 320), bool)
     for entity in range(1, objects + 1):

@@ -10,7 +10,7 @@ from celstack_kit.datasets.coins import Coins
 
 @pytest.fixture(scope="module")
 def plain():
-    """A thousand images in the same light, of coins without tint."""
+    """The thousand images in the same light, of coins without tint."""
     dataset = Coins(count=1000, test_count=1, variation=0)
     return dataset, dataset.read("train", range(1000))
 

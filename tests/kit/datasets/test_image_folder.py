@@ -4,7 +4,7 @@ import torch
 from PIL import ExifTags, Image
 from published import pictures
 
-from celstack.data.loader import shuffled
+from celstack.data.loader import shuffled_batches
 from celstack.errors import CelstackError
 from celstack.testing import check_dataset
 from celstack_kit.datasets.image_folder import ImageFolder
@@ -273,7 +273,8 @@ def test_workers_read_the_same(tmp_path):
     dataset = ImageFolder(root=pictures(tmp_path), size=(4, 4))
 
     alone, helped = (
-        next(shuffled(dataset, "train", 4, seed=0, workers=workers)) for workers in (0, 1)
+        next(shuffled_batches(dataset, "train", 4, seed=0, workers=workers))
+        for workers in (0, 1)
     )
 
     assert torch.equal(alone.images, helped.images)

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.autograd import gradcheck
 
-from celstack.geometry.sampling import canvas_points
+from celstack.geometry.sampling import pixel_centers
 from celstack.testing import check_transform
 from celstack_kit.transforms.affine import Affine
 from celstack_kit.transforms.projective import Projective
@@ -87,7 +87,7 @@ def test_nothing_is_ever_infinite(seed, size):
 @settings(deadline=None, max_examples=25)
 def test_without_perspective_it_is_affine(params):
     row = torch.tensor([params], dtype=torch.float64)
-    points = canvas_points(3, 5, like=row)[None]
+    points = pixel_centers(3, 5, like=row)[None]
 
     moved = Projective().pull(points, torch.cat([row, torch.zeros(1, 3)], dim=1))
 
@@ -101,7 +101,7 @@ def test_a_shift_of_the_sprite_shifts_what_is_seen(right, down):
     matrix = torch.eye(3, dtype=torch.float64) + params.view(3, 3)
     shift = torch.eye(3, dtype=torch.float64)
     shift[:2, 2] = torch.tensor([right, down])
-    points = canvas_points(3, 5, like=params)[None]
+    points = pixel_centers(3, 5, like=params)[None]
 
     shifted = (shift @ matrix - torch.eye(3)).view(1, 9)
 

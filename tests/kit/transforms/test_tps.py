@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.autograd import gradcheck
 
 from celstack import CelstackError
-from celstack.geometry.sampling import canvas_points
+from celstack.geometry.sampling import pixel_centers
 from celstack.testing import check_transform
 from celstack_kit.transforms.tps import Tps
 
@@ -137,7 +137,7 @@ def test_kornia_evaluates_the_same_spline():
 
 def test_a_shared_canvas_gives_what_a_canvas_each_would_give():
     params = torch.randn(3, 32)
-    shared = canvas_points(4, 6, like=params).expand(3, -1, -1)
+    shared = pixel_centers(4, 6, like=params).expand(3, -1, -1)
 
     torch.testing.assert_close(
         Tps().pull(shared, params), Tps().pull(shared.contiguous(), params)
@@ -162,7 +162,7 @@ def test_it_takes_an_empty_batch():
 @settings(deadline=None, max_examples=25)
 def test_a_shift_of_all_controls_shifts_what_is_seen(right, down):
     params = torch.randn(1, 2, 16, dtype=torch.float64)
-    points = canvas_points(3, 4, like=params)[None]
+    points = pixel_centers(3, 4, like=params)[None]
     shift = torch.tensor([right, down], dtype=torch.float64)
     warp = Tps().double()
 

@@ -27,7 +27,7 @@ PoseIndices = NDArray[np.int64]
 
 
 class ShapeMasks(ABC):
-    """A source of shape masks."""
+    """The source of shape masks."""
 
     @abstractmethod
     def masks(self, poses: PoseIndices) -> NDArray[np.bool_]:

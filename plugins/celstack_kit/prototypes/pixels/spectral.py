@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from celstack.geometry.sampling import canvas_points, look_up
+from celstack.geometry.sampling import pixel_centers, sample_points
 from celstack.progress import WorkProgress
 from celstack_kit.prototypes.pixels.invariant_kmeans import (
     MIN_CONTRAST,
@@ -85,9 +85,9 @@ def _warp(
     images: Float[Tensor, "n C H W"], maps: Float[Tensor, "#n 2 3"]
 ) -> Float[Tensor, "n C m"]:
     height, width = images.shape[2:]
-    points = canvas_points(height, width, like=images)
+    points = pixel_centers(height, width, like=images)
     pulled = points @ maps[:, :, :2].mT + maps[:, None, :, 2]
-    return look_up(images, pulled.expand(len(images), -1, -1), "border")
+    return sample_points(images, pulled.expand(len(images), -1, -1), "border")
 
 
 def _warped_vectors(
@@ -98,7 +98,7 @@ def _warped_vectors(
     near = (weights > MIN_WINDOW_WEIGHT * weights.max()).nonzero()[:, 0]
     weights = weights[near]
     height, width = window.shape
-    points = canvas_points(height, width, like=gray)[near]
+    points = pixel_centers(height, width, like=gray)[near]
     planes = torch.cat([torch.ones_like(points[:, :1]), points], dim=1) * weights[:, None]
     planes = torch.linalg.qr(planes).Q
 

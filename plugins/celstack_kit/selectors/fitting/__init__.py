@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from celstack import CelstackError, Decomposer, Scene, Selector, hookimpl
-from celstack.geometry.sampling import canvas_points
+from celstack.geometry.sampling import pixel_centers
 from celstack_kit.selector_support.tinting import tint_params
 from celstack_kit.selectors.fitting.gauss_newton import MotionCosts, gauss_newton
 from celstack_kit.selectors.fitting.pose_space import PoseSpace
@@ -121,7 +121,7 @@ class Fitting(Selector):
     ]:
         """Return the selected sprite, pose, tints and background of each image."""
         height, width = images.shape[2:]
-        points = canvas_points(height, width, like=images)
+        points = pixel_centers(height, width, like=images)
         whole = images.flatten(2)
         image = torch.arange(len(images), device=images.device)
         if self.window is None:

@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from celstack import Decomposer, Warp
-from celstack.model.transform_chain import Chain
+from celstack.model.transform_chain import TransformChain
 
 DIFFERENCE_STEP = 1e-2
 """Step of finite differences; most warps are linear in their parameters."""
@@ -88,7 +88,7 @@ class PointWarp:
         return self.rest + moves.unflatten(1, (2, -1)).mT
 
 
-def _free_params(chain: Chain) -> Tensor:
+def _free_params(chain: TransformChain) -> Tensor:
     """Return which parameters of a chain belong to active warps."""
     flags = [
         isinstance(transform, Warp) and working

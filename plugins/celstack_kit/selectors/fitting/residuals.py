@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
-from celstack.geometry.sampling import look_up
+from celstack.geometry.sampling import sample_points
 from celstack.geometry.softclip import SLOPE, softclip
 
 FIXED_COST = 1e6
@@ -80,7 +80,9 @@ class ResidualModel(ABC):
     def _sample(self, pulled: Float[Tensor, "a b m 2"]) -> tuple[Tensor, Tensor, Tensor]:
         """Sample sprites and their derivatives by x and y: (a, b, D, m) each."""
         rows, columns, points, _ = pulled.shape
-        sampled = look_up(self.sprites, pulled.transpose(0, 1).flatten(1, 2), self.outside)
+        sampled = sample_points(
+            self.sprites, pulled.transpose(0, 1).flatten(1, 2), self.outside
+        )
         depth = self.sprites.shape[1]
         sampled = sampled.view(columns, depth, rows, points).permute(2, 0, 1, 3)
         itself, across, down = sampled.chunk(3, dim=2)

@@ -8,8 +8,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from celstack import EMPTY, Candidates, CandidateSelector, hookimpl
-from celstack.model.layer_stack import Stack
-from celstack.model.numba_jit import suits
+from celstack.model.layer_stack import LayerStack
+from celstack.model.numba_jit import supports
 
 
 class Greedy(CandidateSelector):
@@ -36,7 +36,7 @@ class Greedy(CandidateSelector):
         price: float | None,
     ) -> tuple[Int[Tensor, "B L"], Int[Tensor, " B"]]:
         """Return the sprite of every layer, and the background, of each image."""
-        if suits(images):
+        if supports(images):
             from celstack_kit.selectors.greedy import numba_cpu
 
             find = numba_cpu.choose
@@ -59,7 +59,7 @@ def choose_by_layers(
     """
     everyone = torch.arange(len(images), device=images.device)
     background = torch.zeros_like(everyone)
-    stack = Stack(backdrops[:, 0], occlusion, [mine.windows for mine in candidates])
+    stack = LayerStack(backdrops[:, 0], occlusion, [mine.windows for mine in candidates])
     for _ in range(sweeps):
         if backdrops.shape[1] > 1:
             background = _best_background(images, backdrops, stack)
@@ -81,7 +81,7 @@ def choose_by_layers(
 
 
 def _best_background(
-    images: Float[Tensor, "B C H W"], backdrops: Float[Tensor, "B M C H W"], stack: Stack
+    images: Float[Tensor, "B C H W"], backdrops: Float[Tensor, "B M C H W"], stack: LayerStack
 ) -> Int[Tensor, " B"]:
     layers, shows = stack.uncovered()
     errors = (images - layers)[:, None] - shows[:, None, None] * backdrops

@@ -1,7 +1,7 @@
 """Algorithm 1 compiled for CPUs: loops over layers, sprites and pixels.
 
 As in ``celstack.model.layer_stack``, a layer of mask m and color c makes the image
-A + m (E c - D): A is the composite of the others, E the layer's transmittance through those
+The + m (E c - D): The is the composite of the others, E the layer's transmittance through those
 in front, D what the layer would occlude.
 """
 

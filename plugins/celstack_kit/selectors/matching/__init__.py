@@ -158,7 +158,7 @@ def _run_sweeps(
 ) -> SceneState:
     """Run sweeps of coordinate descent on all images, until they converge.
 
-    A sweep optimizes background, layers that are filled, empty layers, and depth order. The
+    The sweep optimizes background, layers that are filled, empty layers, and depth order. The
     first sprite of all is the one of this rank by error reduction.
     """
     indices = torch.arange(len(state.images), device=state.images.device)

@@ -37,7 +37,7 @@ def fit_background(state: SceneState, indices: Int[Tensor, " n"]) -> Bool[Tensor
         gains = _median_gains(target, untinted)
     else:
         gains = _least_squares_gains(target, share * untinted)
-    # A larger gain would only clip at white.
+    # The larger gain would only clip at white.
     gains = gains.minimum(1 / untinted.flatten(2).amax(2).clamp_min(1 / MAX_GAIN))
     tint = decomposer.background_chain.tint(gains)
     if tint is not None:

@@ -14,7 +14,7 @@ FFT_VALUE_COST = 10.0
 class Correlation:
     """Cross-correlates K templates of G channels with maps of a fixed size.
 
-    A template may extend over the map's border by half its size; maps are zero-padded. Output
+    The template may extend over the map's border by half its size; maps are zero-padded. Output
     (0, 0) has the template's first pixel ``margin`` rows above and columns left of the map's.
 
     Args:

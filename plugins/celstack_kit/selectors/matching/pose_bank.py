@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import avg_pool2d
 
-from celstack.geometry.sampling import look_up
+from celstack.geometry.sampling import sample_points
 from celstack.geometry.softclip import softclip
 from celstack_kit.selectors.matching.low_rank import LowRankCorrelation, low_rank_basis
 from celstack_kit.selectors.matching.placement import inverse_rotation
@@ -83,7 +83,7 @@ def render_variants(
     back = inverse_rotation(angle) * scale[:, None, None]
     # Sprites are stacked as channels, since all are sampled at the same points.
     channels = sprites.flatten(0, 1).expand(len(variants), -1, -1, -1)
-    found = look_up(channels, points @ back.mT, "zeros").unflatten(1, sprites.shape[:2])
+    found = sample_points(channels, points @ back.mT, "zeros").unflatten(1, sprites.shape[:2])
     found = found.transpose(0, 1).flatten(0, 1).unflatten(2, (window, window))
     mask = softclip(found[:, -1:])
     mask, shown = avg_pool2d(mask, DOWNSAMPLING), avg_pool2d(mask * found[:, :-1], DOWNSAMPLING)

@@ -16,7 +16,7 @@ MIN_RELATIVE_REDUCTION = 0.02
 class ProposalTrial:
     """Tries proposals as sprites of a copy of the model, and measures the objective.
 
-    A proposal always explains the image that it was cut out of, whether or not it recurs, so
+    The proposal always explains the image that it was cut out of, whether or not it recurs, so
     that image is left out of its score. ``accepted`` maps sprites to the proposals that are
     to replace them.
     """

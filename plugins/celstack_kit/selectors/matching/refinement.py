@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from celstack.geometry.sampling import look_up
+from celstack.geometry.sampling import sample_points
 from celstack.geometry.softclip import softclip
 from celstack_kit.selectors.matching.placement import inverse_rotation
 from celstack_kit.selectors.matching.templates import MIN_ENERGY, LayerContext
@@ -77,7 +77,7 @@ class PoseObjective:
             * (2 * (-pose[:, 2]).exp() / max(self.sprites.shape[2:]))[:, None, None]
         )
         points = (self.points.repeat(rounds, 1, 1) - pose[:, None, :2]) @ back.mT
-        shown = look_up(self.sprites.repeat(rounds, 1, 1, 1), points, "zeros")
+        shown = sample_points(self.sprites.repeat(rounds, 1, 1, 1), points, "zeros")
         shown = shown.unflatten(0, (rounds, -1))
         color, alpha = shown[:, :, :-1], softclip(shown[:, :, -1:])
         own = self.transmittance * alpha * color
@@ -100,7 +100,7 @@ def refine_poses(
 ) -> tuple[Float[Tensor, " n"], Float[Tensor, "n 4"], Float[Tensor, "n C"]]:
     """Maximize the error reduction by damped Gauss-Newton (Levenberg-Marquardt) steps.
 
-    Color gains are recomputed in closed form at each pose. A step that does not improve is
+    Color gains are recomputed in closed form at each pose. The step that does not improve is
     rejected, and the damping of the next one is increased.
 
     Args:

@@ -67,7 +67,7 @@ class SceneState:
             layer: The layer to replace.
             indices: The images.
             context: What the layer is composited with in these images.
-            choice: A sprite for each of these images.
+            choice: The sprite for each of these images.
             price: Cost of a layer that is not empty; None if layers must not be empty.
 
         Returns:
@@ -83,7 +83,7 @@ class SceneState:
         if price is None:
             present = present.masked_fill(~filled, -torch.inf)
         else:
-            # A layer may have become too expensive since other layers changed.
+            # The layer may have become too expensive since other layers changed.
             dropped = filled & (present < price - MIN_IMPROVEMENT)
             self._set_layer(layer, indices[dropped], EMPTY, 0.0, 0.0, 0.0, 0.0)
             present = (present - price).masked_fill(~filled | dropped, 0.0)
@@ -132,7 +132,7 @@ class SceneState:
         compositor, everyone = self.decomposer.compositor, torch.arange(len(self.sprite))
         logits = self.images.new_zeros(len(self.sprite), compositor.num_logits)
         occlusion = compositor.occlusion(logits, training=False)
-        # A layer that occludes n others is the n-th from the back.
+        # The layer that occludes n others is the n-th from the back.
         self.reorder_layers(everyone.to(self.sprite), occlusion.sum(2).long())
         with_background = self.decomposer.backgrounds is not None
         return Scene(

@@ -24,7 +24,7 @@ CurrentSprites = tuple[Int[Tensor, " n"], Float[Tensor, "n 4"]]
 
 
 class SpriteChoice(NamedTuple):
-    """A sprite for a layer of each image, its pose (see ``placement``) and color gains.
+    """The sprite for a layer of each image, its pose (see ``placement``) and color gains.
 
     ``error_reduction`` is the decrease of the squared error that the search estimates.
     """

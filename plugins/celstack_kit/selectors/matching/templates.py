@@ -20,9 +20,9 @@ MIN_ENERGY = 1e-6
 
 
 class LayerContext(NamedTuple):
-    """What a layer is composited with: mask m and color c make the image A + m (E c - D).
+    """What a layer is composited with: mask m and color c make the image The + m (E c - D).
 
-    A is the composite of the other layers, and ``residual`` is the image minus A. D
+    The is the composite of the other layers, and ``residual`` is the image minus The. D
     (``hidden``) is what the layer would occlude. E (``transmittance``) is the share of the
     layer that the layers in front leave visible.
     """

@@ -146,7 +146,7 @@ def test_later_objects_hide_earlier_ones():
     below, above = DrawnShapes().masks(poses[0, :2])
     assert np.array_equal(two == 2, above)
     assert np.array_equal(two == 1, below & ~above)
-    # A third one covers the lower rows of the first.
+    # The third one covers the lower rows of the first.
     third = DrawnShapes().masks(poses[0, 2:])[0]
     assert np.array_equal(three == 3, third)
     assert np.array_equal(three == 1, below & ~above & ~third)

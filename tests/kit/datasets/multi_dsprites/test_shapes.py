@@ -97,7 +97,7 @@ class Explosive:
 
 @pytest.fixture
 def tiny(monkeypatch, tmp_path):
-    """A dSprites of 3 x 1 x 2 x 2 x 2 images, each with as many pixels as its number."""
+    """The dSprites of 3 x 1 x 2 x 2 x 2 images, each with as many pixels as its number."""
     monkeypatch.setattr(dsprites, "POSES", (3, 1, 2, 2, 2))
     images = np.arange(4096) < np.arange(24)[:, None]
     images = images.astype(np.uint8).reshape(24, 64, 64)

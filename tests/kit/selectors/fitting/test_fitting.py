@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from celstack import CelstackError, Decomposer
-from celstack.geometry.sampling import canvas_points
+from celstack.geometry.sampling import pixel_centers
 from celstack.model.objective import squared_error
 from celstack_kit.compositors.ordered import Ordered
 from celstack_kit.prototypes.pixels import Pixels
@@ -28,7 +28,7 @@ CANVAS = (22, 18)
 def blobs(count, height, width, seed=0):
     """Draw smooth images that differ."""
     torch.manual_seed(seed)
-    points = canvas_points(height, width, torch.zeros(()))
+    points = pixel_centers(height, width, torch.zeros(()))
     waves = torch.rand(count, 3, 4, 2) * 5
     phase = torch.rand(count, 3, 4, 1) * 6
     drawn = torch.sin(waves @ points.T + phase).mean(2)
@@ -138,7 +138,7 @@ def test_what_is_seen_in_its_best_colors_is_what_the_model_renders():
     view = CompositeResiduals(
         chosen, images.flatten(2)[None], backdrops, False, (1e-4, 1e-4), given
     )
-    look = view.residuals(poses.pull(canvas_points(*CANVAS, like=images), pose)[None])
+    look = view.residuals(poses.pull(pixel_centers(*CANVAS, like=images), pose)[None])
     seen = (look.tints[..., None, :] @ look.features)[0, :, :, 0] / view.weights
     rendered = made.render(scene).image.flatten(2)
     # Where colors are clipped, or a sprite's edge is in sight, a mixture is not the same.
@@ -153,7 +153,7 @@ def test_slopes_are_those_of_what_is_seen(kind):
         made = model(Fitting()).double()
         images = blobs(2, *CANVAS, seed=5).double()
         sprites = made.sprite_images().detach()
-        points = canvas_points(*CANVAS, like=images)
+        points = pixel_centers(*CANVAS, like=images)
         target = images.flatten(2)[:, None]
         if kind == "window":
             weights = torch.full((len(points),), len(points) ** -0.5)
@@ -169,7 +169,7 @@ def test_slopes_are_those_of_what_is_seen(kind):
             step = torch.zeros(2)
             step[axis] = 1.0 / 20
             ahead, behind = view.residuals(pulled + step), view.residuals(pulled - step)
-            # A pixel ahead less a pixel behind is what slopes are made of, too.
+            # The pixel ahead less a pixel behind is what slopes are made of, too.
             measured = (behind.values - ahead.values) * 10
             strong = measured.abs() > measured.abs().median()
             assert (
@@ -185,7 +185,7 @@ def test_colors_are_those_of_least_squares(cost):
     made = model(Fitting())
     images = blobs(2, *CANVAS, seed=5)
     sprites = made.sprite_images().detach()
-    points = canvas_points(*CANVAS, like=images)
+    points = pixel_centers(*CANVAS, like=images)
     weights = torch.rand(len(points))
     weights = weights / weights.norm()
     view = WindowResiduals(sprites, images.flatten(2)[:, None], weights, True, cost)
@@ -212,7 +212,7 @@ def test_colors_are_those_of_least_squares(cost):
 def test_it_never_ends_worse_than_at_rest():
     made = model(Fitting())
     images = torch.rand(4, 3, *CANVAS)
-    points = canvas_points(*CANVAS, like=images)
+    points = pixel_centers(*CANVAS, like=images)
     view = CompositeResiduals(
         made.sprite_images().detach(),
         images.flatten(2)[:, None],
@@ -244,7 +244,7 @@ def test_who_must_pay_to_move_stays():
 
 def test_who_must_pay_to_bend_does_what_a_plain_map_can():
     images = blobs(3, *CANVAS, seed=7)
-    points = canvas_points(*CANVAS, like=images)
+    points = pixel_centers(*CANVAS, like=images)
     plane = torch.cat([points, torch.ones(len(points), 1)], dim=1)
     bent, moved = [], []
     for cost in (0.0, 1e6):

@@ -1,10 +1,10 @@
-"""A few templates, blended, stand for many."""
+"""The few templates, blended, stand for many."""
 
 import math
 
 import torch
 
-from celstack.geometry.sampling import look_up
+from celstack.geometry.sampling import sample_points
 from celstack_kit.selectors.matching.correlation import Correlation
 from celstack_kit.selectors.matching.low_rank import (
     MAX_ENERGY_LOSS,
@@ -21,7 +21,9 @@ def turned_bars(count=48):
     steps = torch.arange(13) / 6 - 1
     points = torch.stack(torch.meshgrid(steps, steps, indexing="xy"), dim=-1).view(1, -1, 2)
     back = inverse_rotation(torch.arange(count) * (math.pi / count))
-    return look_up(bar.expand(count, -1, -1, -1), points @ back.mT, "zeros").view(-1, 1, 13, 13)
+    return sample_points(bar.expand(count, -1, -1, -1), points @ back.mT, "zeros").view(
+        -1, 1, 13, 13
+    )
 
 
 def test_few_templates_lose_no_more_than_they_may():
