@@ -114,9 +114,15 @@ def test_a_word_in_a_recipe_only_ever_names_a_plugin_that_is_installed():
     """The catalog looks names up among entry points, and imports what these say."""
     importing = {name for name, tree in trees() for c, _ in calls(tree) if c == "import_module"}
 
-    # All of these import Celstack's own modules: commands, interfaces, public names, and the
-    # class that recipes are of.
-    core = {"celstack/lazy", "cli/__init__", "registry/kinds", "recipe/resolve"}
+    # All of these import Celstack's own modules: commands, interfaces, public names of core and
+    # kit, and the class that recipes are of.
+    core = {
+        "celstack/lazy_exports",
+        "celstack_kit/__init__",
+        "cli/__init__",
+        "registry/kinds",
+        "recipe/resolve",
+    }
     assert importing == {f"{name}.py" for name in core}
 
 

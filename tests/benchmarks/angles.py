@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from celstack.runs.open import open_run
-from celstack_kit.datasets.multi_dsprites.shapes import NAMES, TURNS, Drawn
+from celstack_kit.datasets.multi_dsprites.shapes import NAMES, TURNS, DrawnShapes
 
 SYMMETRY = {"square": 4, "ellipse": 2, "heart": 1}
 
@@ -32,7 +32,7 @@ def cropped(mask: np.ndarray) -> np.ndarray:
 def drawings() -> dict[tuple[int, tuple[int, ...], bytes], float]:
     """Return the angle of every drawing by its shape and pixels."""
     known = {}
-    for shape, scales in enumerate(Drawn().windows):
+    for shape, scales in enumerate(DrawnShapes().windows):
         for turns in scales:
             for turn, window in enumerate(turns):
                 mask = cropped(window)

@@ -15,7 +15,7 @@ from celstack.data.download.archives import extract
 from celstack_kit.datasets.gtsrb8 import ARCHIVE as SIGNS
 from celstack_kit.datasets.gtsrb8 import CLASSES, Gtsrb8
 from celstack_kit.datasets.gtsrb8 import FOLDER as SIGNS_FOLDER
-from celstack_kit.datasets.multi_dsprites.shapes import MEMBER, Published
+from celstack_kit.datasets.multi_dsprites.shapes import MEMBER, PublishedShapes
 from celstack_kit.datasets.weizmann_horse import ARCHIVE as HORSES
 from celstack_kit.datasets.weizmann_horse import FOLDER as HORSES_FOLDER
 from celstack_kit.datasets.weizmann_horse import WeizmannHorse
@@ -165,4 +165,4 @@ class Archives(Kind):
         data = zipped({MEMBER: array})
         path = self.into / "dsprites.npz"
         path.write_bytes(data if random.random() < 0.5 else mutated_bytes(random, data))
-        Published(path)
+        PublishedShapes(path)

@@ -10,7 +10,7 @@ from scipy.io import savemat
 from trial import Kind
 
 from celstack_kit.dataset_support.cache_writer import ARRAYS
-from celstack_kit.dataset_support.image_cache import Stored
+from celstack_kit.dataset_support.image_cache import CachedImages
 from celstack_kit.datasets.svhn import Svhn
 
 HEADER = 128
@@ -95,7 +95,7 @@ class KeptArrays(Kind):
             spoil = name == spoilt or random.random() < 0.1
             changed = self.mutated(random, data) if spoil else data
             (self.kept / f"{name}.npy").write_bytes(changed)
-        kept = Stored.open(self.kept)
+        kept = CachedImages.open(self.kept)
         assert kept.read(range(len(kept))).images.isfinite().all()
 
     def mutated(self, random, data):

@@ -8,7 +8,7 @@ from tfrecords import example, framed, scene
 from trial import Kind
 
 from celstack.errors import CelstackError
-from celstack_kit.dataset_support.object_records import record_scenes
+from celstack_kit.dataset_support.object_records import read_object_records
 from celstack_kit.datasets.clevr6 import Clevr6
 from celstack_kit.datasets.multi_dsprites import MultiDsprites
 from celstack_kit.datasets.tetrominoes import Tetrominoes
@@ -51,7 +51,7 @@ class Records(Kind):
         convert = dataset.from_record
         if isinstance(dataset, Clevr6):
             dataset._kinds.clear()
-        found = list(record_scenes(path, size, convert))
+        found = list(read_object_records(path, size, convert))
         for one in found:
             if isinstance(one, CelstackError):
                 raise one
@@ -61,8 +61,8 @@ class Records(Kind):
 
 def framed_fast(message):
     """Do as ``framed``, whose checksum is slow, by the reader's own."""
-    from celstack_kit.formats.tfrecord import HEAD, TAIL, masked
+    from celstack_kit.formats.tfrecord import FOOTER, HEADER, masked_crc32c
 
     length = len(message).to_bytes(8, "little")
-    head = HEAD.pack(len(message), masked(length))
-    return head + message + TAIL.pack(masked(message))
+    head = HEADER.pack(len(message), masked_crc32c(length))
+    return head + message + FOOTER.pack(masked_crc32c(message))

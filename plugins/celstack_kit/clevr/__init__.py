@@ -1,1 +1,1 @@
-"""CLEVR-like scenes: layout, meshes, ray tracing, and workers, which import no torch."""
+"""CLEVR-like scenes: layout, meshes, ray tracing, and worker processes; imports no torch."""

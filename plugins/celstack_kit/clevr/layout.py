@@ -1,7 +1,7 @@
-"""Which objects stand where in a CLEVR-like scene, and from where it is seen and lit.
+"""Sample the layout of a CLEVR-like scene: objects, camera and lamps.
 
 Convention: the ground is the plane z = 0, z points up, lengths are CLEVR's. Points of an
-image are (across, down), both from 0 to 1.
+image are (x, y) from 0 to 1, y down.
 """
 
 import math
@@ -13,16 +13,16 @@ import numpy as np
 from jaxtyping import Float64
 from numpy.typing import ArrayLike
 
-Point = tuple[float, float, float]
-Shape = Literal["cube", "sphere", "cylinder"]
+Point3 = tuple[float, float, float]
+ShapeName = Literal["cube", "sphere", "cylinder"]
 Material = Literal["rubber", "metal"]
 Size = Literal["large", "small"]
 
-SHAPES: tuple[Shape, ...] = ("cube", "sphere", "cylinder")
+SHAPES: tuple[ShapeName, ...] = ("cube", "sphere", "cylinder")
 MATERIALS: tuple[Material, ...] = ("rubber", "metal")
 CLASSES = tuple(f"{material} {shape}" for material in MATERIALS for shape in SHAPES)
 RADII: dict[Size, float] = {"large": 0.7, "small": 0.35}
-COLOURS = {
+COLORS = {
     "gray": (87, 87, 87),
     "red": (173, 35, 35),
     "blue": (42, 75, 215),
@@ -33,128 +33,134 @@ COLOURS = {
     "yellow": (255, 238, 51),
 }
 
-REACH = 3.0
-"""Centres are at most so far from the middle, along both axes of the ground."""
-GAP = 0.25
-"""The least distance between two objects."""
-BORDER = 0.04
-"""The least distance of a centre from the edges of the image."""
-TRIES = 50
-"""How many places an object tries before all objects look for new ones."""
+MAX_OFFSET = 3.0
+"""Largest absolute x and y of an object's center."""
+MIN_GAP = 0.25
+"""Minimum distance between two objects."""
+MIN_BORDER = 0.04
+"""Minimum distance of an object's center from the edges of the image."""
+MAX_ATTEMPTS = 50
+"""Positions sampled for an object before all objects are placed anew."""
 
-EYE: Point = (7.5, -6.5, 5.35)
-TARGET: Point = (0.0, 0.0, 0.0)
-LAMPS: dict[str, Point] = {
+CAMERA: Point3 = (7.5, -6.5, 5.35)
+TARGET: Point3 = (0.0, 0.0, 0.0)
+LAMPS: dict[str, Point3] = {
     "key": (7.5, 2.0, 7.5),
     "fill": (-5.0, -6.5, 5.0),
     "back": (0.0, 6.5, 8.0),
 }
-EYE_JITTER, LAMP_JITTER = 0.5, 1.0
-# CLEVR's camera has a lens of 35 mm before a film of 32 mm: 320 pixels wide, 240 high. Of
-# these the crop keeps 192 x 192, whose middle is five pixels below that of the image.
+CAMERA_JITTER, LAMP_JITTER = 0.5, 1.0
+# CLEVR's camera has a 35 mm lens and a 32 mm sensor of 320 x 240 pixels. The usual crop
+# keeps 192 x 192 pixels, whose center is five pixels below that of the image.
 HALF_WIDTH = 16 / 35 * 192 / 320
-"""The tangent of half the angle of view."""
-DOWN = 5 / 192
-"""How far the middle of the image lies below the point that the camera looks at."""
+"""Tangent of half the field of view."""
+CENTER_OFFSET = 5 / 192
+"""Distance of the image center below the principal point, as a share of the image."""
 
 
 @attrs.frozen
-class Thing:
-    """One object: what it is, where on the ground it stands, and how it is turned."""
+class ClevrObject:
+    """An object: appearance, position on the ground, and rotation about the vertical axis."""
 
-    shape: Shape
+    shape: ShapeName
     material: Material
-    colour: str
+    color: str
     size: Size
     x: float
     y: float
-    turn: float
+    angle: float
 
     @property
     def radius(self) -> float:
-        """How far it reaches along the ground."""
+        """Horizontal radius."""
         return RADII[self.size]
 
     @property
     def half_height(self) -> float:
-        """How high its centre is; a cube's edges reach as far out as other shapes' sides."""
+        """Height of the center; a cube's vertical edges lie on the cylinder of its radius."""
         return self.radius / math.sqrt(2) if self.shape == "cube" else self.radius
 
     @property
-    def centre(self) -> Point:
-        """The point in its middle."""
+    def center(self) -> Point3:
+        """Center of the object."""
         return (self.x, self.y, self.half_height)
 
     @property
     def class_number(self) -> int:
-        """Its class as pixels are labelled: counted from 1, in the order of CLASSES."""
+        """Class id of its pixels: its index in CLASSES, counted from 1."""
         return CLASSES.index(f"{self.material} {self.shape}") + 1
 
 
 @attrs.frozen
-class Scene:
-    """What there is to see, from where, in what light."""
+class ClevrScene:
+    """Objects, camera position and lamp positions."""
 
-    things: tuple[Thing, ...]
-    eye: Point
-    lamps: dict[str, Point]
+    objects: tuple[ClevrObject, ...]
+    camera: Point3
+    lamps: dict[str, Point3]
 
     def project(self, points: ArrayLike) -> Float64[np.ndarray, "n 2"]:
-        """Say where in the image points (n, 3) are seen."""
-        forward = np.subtract(TARGET, self.eye)
+        """Project points (n, 3) to image coordinates."""
+        forward = np.subtract(TARGET, self.camera)
         forward /= np.linalg.norm(forward)
         right = np.cross(forward, (0, 0, 1))
         right /= np.linalg.norm(right)
-        rays = np.subtract(points, self.eye)
+        rays = np.subtract(points, self.camera)
         plane = np.stack([rays @ right, rays @ np.cross(forward, right)], axis=1)
         plane /= (rays @ forward)[:, None]
-        return plane / (2 * HALF_WIDTH) + (0.5, 0.5 - DOWN)
+        return plane / (2 * HALF_WIDTH) + (0.5, 0.5 - CENTER_OFFSET)
 
 
-def arrangements(random: np.random.Generator, least: int, most: int) -> Iterator[Scene]:
-    """Draw objects, view and light once, and places for the objects again and again.
+def sample_layouts(
+    random: np.random.Generator, min_objects: int, max_objects: int
+) -> Iterator[ClevrScene]:
+    """Sample objects, camera and lamps once, and yield scenes with new object positions.
 
-    In none of these scenes do objects overlap, and all their centres are in the image. But
-    one may hide another: take the first in which enough of each is seen. Were the objects
-    drawn again as well, the small and the many would become rare.
+    Objects of a scene do not overlap, and their centers lie in the image, but one may occlude
+    another: use the first scene in which each is visible enough. The objects stay the same,
+    because sampling them anew would make small objects, and many of them, rare.
     """
-    eye = _jittered(random, EYE, EYE_JITTER)
+    camera = _jittered(random, CAMERA, CAMERA_JITTER)
     lamps = {name: _jittered(random, place, LAMP_JITTER) for name, place in LAMPS.items()}
-    wanted = [_thing(random) for _ in range(random.integers(least, most + 1))]
+    wanted = [
+        _sample_object(random) for _ in range(random.integers(min_objects, max_objects + 1))
+    ]
     while True:
-        scene: Scene | None = Scene((), eye, lamps)
+        scene: ClevrScene | None = ClevrScene((), camera, lamps)
         for thing in wanted:
             scene = scene and _place(random, thing, scene)
         if scene is not None:
             yield scene
 
 
-def _thing(random: np.random.Generator) -> Thing:
-    return Thing(
+def _sample_object(random: np.random.Generator) -> ClevrObject:
+    return ClevrObject(
         shape=SHAPES[random.integers(len(SHAPES))],
         material=MATERIALS[random.integers(len(MATERIALS))],
-        colour=list(COLOURS)[random.integers(len(COLOURS))],
+        color=list(COLORS)[random.integers(len(COLORS))],
         size=list(RADII)[random.integers(len(RADII))],
         x=0.0,
         y=0.0,
-        turn=random.uniform(0, 2 * math.pi),
+        angle=random.uniform(0, 2 * math.pi),
     )
 
 
-def _place(random: np.random.Generator, thing: Thing, scene: Scene) -> Scene | None:
-    """Put one more object into a scene, if it finds a place."""
-    for x, y in random.uniform(-REACH, REACH, (TRIES, 2)).tolist():
+def _place(
+    random: np.random.Generator, thing: ClevrObject, scene: ClevrScene
+) -> ClevrScene | None:
+    """Add an object at a random free position, or return None if none is found."""
+    for x, y in random.uniform(-MAX_OFFSET, MAX_OFFSET, (MAX_ATTEMPTS, 2)).tolist():
         moved = attrs.evolve(thing, x=x, y=y)
         apart = all(
-            math.hypot(x - other.x, y - other.y) >= thing.radius + other.radius + GAP
-            for other in scene.things
+            math.hypot(x - other.x, y - other.y) >= thing.radius + other.radius + MIN_GAP
+            for other in scene.objects
         )
-        seen = scene.project([moved.centre])
-        if apart and np.all((seen >= BORDER) & (seen <= 1 - BORDER)):
-            return attrs.evolve(scene, things=(*scene.things, moved))
+        seen = scene.project([moved.center])
+        if apart and np.all((seen >= MIN_BORDER) & (seen <= 1 - MIN_BORDER)):
+            return attrs.evolve(scene, objects=(*scene.objects, moved))
     return None
 
 
-def _jittered(random: np.random.Generator, place: Point, most: float) -> Point:
-    x, y, z = (np.array(place) + random.uniform(-most, most, 3)).tolist()
+def _jittered(random: np.random.Generator, position: Point3, amount: float) -> Point3:
+    x, y, z = (np.array(position) + random.uniform(-amount, amount, 3)).tolist()
     return (x, y, z)

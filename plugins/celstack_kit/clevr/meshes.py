@@ -1,7 +1,7 @@
-"""The cube and the cylinder of CLEVR, whose edges are a little rounded: light plays on them.
+"""Triangle meshes of CLEVR's cube and cylinder, with rounded edges for highlights.
 
-Both reach from -1 to 1 and stand on their bottom. A mesh is its points (n, 3), the normals
-there (n, 3), and triangles of points (m, 3), which run against the clock seen from outside.
+Convention: both extend from -1 to 1. The mesh is vertices (n, 3), vertex normals (n, 3) and
+triangles (m, 3) of vertex indices, counterclockwise seen from outside.
 """
 
 from functools import cache
@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 Mesh = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]
 
 EDGE = 0.1
-"""The radius of an edge."""
+"""Radius of the rounded edges."""
 STEPS = 6
-"""In so many steps an edge turns by an eighth or a quarter."""
-AROUND = 64
+"""Number of vertices along a rounded edge of 45 or 90 degrees."""
+CIRCLE_SEGMENTS = 64
 
 
 @cache
 def rounded_cube() -> Mesh:
-    """Take the points of a cube, and move those near its edges onto the rounded ones."""
+    """Return a cube with rounded edges: the Minkowski sum of a smaller cube and a ball."""
     inner = 1 - EDGE
     rim = inner + EDGE * np.tan(np.linspace(0, np.pi / 4, STEPS))
     lines = np.concatenate([-rim[::-1], rim])
@@ -30,7 +30,7 @@ def rounded_cube() -> Mesh:
     sides: list[NDArray[np.float64]] = []
     faces: list[NDArray[np.int64]] = []
     for axis in range(3):
-        # Mirrored at the middle, triangles run the other way round.
+        # Mirroring reverses the orientation of triangles.
         for sign in (1, -1):
             faces.append(grid[:, ::sign] + len(sides) * len(top))
             sides.append(np.roll(sign * top, axis, axis=1))
@@ -43,13 +43,13 @@ def rounded_cube() -> Mesh:
 
 @cache
 def rounded_cylinder() -> Mesh:
-    """Turn an outline around the axis: from the middle of the top to that of the bottom."""
+    """Return a cylinder with rounded edges: the surface of revolution of its outline."""
     angles = np.linspace(0, np.pi / 2, STEPS)
     out, up = np.sin(angles), np.cos(angles)
     half = [[0, 1, 0, 1], *np.stack([1 - EDGE + EDGE * out, 1 - EDGE + EDGE * up, out, up], 1)]
     upper = np.array(half)
     outline = np.concatenate([upper, upper[::-1] * (1, -1, 1, -1)])
-    around = np.linspace(0, 2 * np.pi, AROUND + 1)
+    around = np.linspace(0, 2 * np.pi, CIRCLE_SEGMENTS + 1)
     circle = np.stack([np.cos(around), np.sin(around), np.ones_like(around)], axis=-1)
     points = outline[:, None, [0, 0, 1]] * circle
     normals = outline[:, None, [2, 2, 3]] * circle
@@ -58,7 +58,7 @@ def rounded_cylinder() -> Mesh:
 
 
 def _triangles(rows: int, columns: int) -> NDArray[np.int64]:
-    """Halve the squares of a grid of points."""
+    """Return the two triangles of each cell of a vertex grid."""
     number = np.arange(rows * columns).reshape(rows, columns)
     corners = [number[:-1, :-1], number[1:, :-1], number[1:, 1:], number[:-1, 1:]]
     square = np.stack(corners, axis=-1).reshape(-1, 4)

@@ -1,4 +1,4 @@
-"""From a CLEVR-like scene to pixels and masks, with the ray tracer mitsuba."""
+"""Render the image and the instance map of a CLEVR-like scene with the ray tracer mitsuba."""
 
 import math
 from functools import cache
@@ -9,30 +9,37 @@ from jaxtyping import Bool, Float32, UInt8
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from celstack_kit.clevr.layout import COLOURS, DOWN, HALF_WIDTH, TARGET, Scene, Thing
+from celstack_kit.clevr.layout import (
+    CENTER_OFFSET,
+    COLORS,
+    HALF_WIDTH,
+    TARGET,
+    ClevrObject,
+    ClevrScene,
+)
 from celstack_kit.clevr.meshes import rounded_cube, rounded_cylinder
 
 GROUND, SKY = 0.4, 0.13
-"""How much light the ground throws back, and how much comes from everywhere."""
+"""Reflectance of the ground, and radiance of the ambient light."""
 LAMPS = {"key": (1.0, 160.0), "fill": (1.0, 44.0), "back": (1.0, 52.0)}
-"""The side of each square lamp and its brightness; jittered scenes say where they hang."""
+"""Side and radiance of each square lamp; a scene has their positions."""
 SUN = (-4.0, 2.0, 30.0), 6.0, 6.0
-"""Place, side and brightness of a large lamp above all."""
-SHARES = {"key": 0.8, "fill": 0.25, "back": 0.35, "sun": 0.25, "sky": 0.4}
-"""About how much light each sends to the ground: the better known, the less noise."""
+"""Position, side and radiance of a large lamp above the scene."""
+SAMPLING_WEIGHTS = {"key": 0.8, "fill": 0.25, "back": 0.35, "sun": 0.25, "sky": 0.4}
+"""Approximate share of light from each source, for importance sampling."""
 BOUNCES = 4
 PASSES = 4
-"""An image is rendered so many times, and the extremes of a pixel's values are left out."""
-SPECK = 1.2
-"""Matte pixels so many times brighter than those around them are specks."""
+"""Number of independent renderings; the extremes of each pixel are left out of the mean."""
+FIREFLY_RATIO = 1.2
+"""The matte pixel this many times brighter than its neighborhood's median is a firefly."""
 
 
 def render(
-    scene: Scene, ids: UInt8[np.ndarray, "S S"], samples: int, seed: int
+    scene: ClevrScene, ids: UInt8[np.ndarray, "S S"], samples: int, seed: int
 ) -> UInt8[np.ndarray, "S S 3"]:
-    """Return the image of a scene with these ``instances``, of about so many rays a pixel.
+    """Render a scene, given its instance map, with about ``samples`` rays per pixel.
 
-    The same arguments give the same image, by however many threads.
+    The image is a function of the arguments, independent of the number of threads.
     """
     mitsuba = _mitsuba()
     path = {"type": "path", "max_depth": BOUNCES, "rr_depth": BOUNCES + 1}
@@ -40,57 +47,57 @@ def render(
     built = _build(scene, len(ids), path, sampler)
     passes = [np.array(mitsuba.render(built, seed=seed + n)) for n in range(PASSES)]
     light = np.sort(passes, axis=0)[1:-1].mean(axis=0)
-    matte = np.array([True, *(thing.material == "rubber" for thing in scene.things)])
-    clean = _without_specks(light, ids, matte[ids]).clip(0, 1)
+    matte = np.array([True, *(thing.material == "rubber" for thing in scene.objects)])
+    clean = _remove_fireflies(light, ids, matte[ids]).clip(0, 1)
     return np.round(255 * _srgb(clean)).astype(np.uint8)
 
 
-def instances(scene: Scene, side: int) -> UInt8[np.ndarray, "S S"]:
-    """Say which object is seen in the middle of each pixel, counted from 1; 0 is ground."""
+def instance_map(scene: ClevrScene, side: int) -> UInt8[np.ndarray, "S S"]:
+    """Return the id of the object at the center of each pixel, from 1; 0 is the ground."""
     shapes = {"type": "aov", "aovs": "number:shape_index"}
     middle = {"type": "stratified", "sample_count": 1, "jitter": False}
     built = _build(scene, side, shapes, middle)
-    # Counted from 1 among all shapes, in an order that is the renderer's.
+    # The renderer numbers all shapes from 1, in an order of its own.
     index = np.array(_mitsuba().render(built, seed=0))[..., -1].round().astype(int)
-    numbers = {f"thing{n}": n for n in range(1, len(scene.things) + 1)}
+    numbers = {f"thing{n}": n for n in range(1, len(scene.objects) + 1)}
     names = ["nothing", *(shape.id() for shape in built.shapes())]
     return np.array([numbers.get(name, 0) for name in names], np.uint8)[index]
 
 
-def _without_specks(
+def _remove_fireflies(
     light: Float32[np.ndarray, "S S 3"],
     ids: UInt8[np.ndarray, "S S"],
     matte: Bool[np.ndarray, "S S"],
 ) -> Float32[np.ndarray, "S S 3"]:
-    """Replace them by what is around them.
+    """Replace fireflies by the median of their neighborhood.
 
-    What a lamp throws onto the ground by way of a shiny object is found by one ray in
-    thousands: a few pixels would be far too bright, and all others a little too dark.
+    Caustics, light that metal objects reflect onto the ground, are hit by one ray in
+    thousands, so a few pixels would be far too bright.
     """
     around = ndimage.median_filter(light, size=(3, 3, 1))
     inside = ndimage.minimum_filter(ids, 3) == ndimage.maximum_filter(ids, 3)
-    speck = inside & matte & (light > SPECK * around).any(axis=-1)
-    return np.where(speck[..., None], around, light)
+    firefly = inside & matte & (light > FIREFLY_RATIO * around).any(axis=-1)
+    return np.where(firefly[..., None], around, light)
 
 
 @cache
 def _mitsuba() -> Any:
-    """Import the renderer in the variant that needs neither LLVM nor a graphics card."""
+    """Import mitsuba in the variant that needs neither LLVM nor a GPU."""
     import drjit
     import mitsuba
 
-    # Processes share the work; threads of each would only stand in the others' way.
+    # Work is divided among processes; more threads would only compete with them.
     drjit.set_thread_count(1)
     mitsuba.set_variant("scalar_rgb")
-    # It would say how it rounds numbers of samples up.
+    # Otherwise it warns that it rounds the number of samples up.
     mitsuba.set_log_level(mitsuba.LogLevel.Error)
     return mitsuba
 
 
-def _build(scene: Scene, side: int, integrator: Any, sampler: Any) -> Any:
+def _build(scene: ClevrScene, side: int, integrator: Any, sampler: Any) -> Any:
     mitsuba = _mitsuba()
     frame = mitsuba.ScalarTransform4f
-    parts: dict[str, Any] = {f"thing{n}": _thing(t) for n, t in enumerate(scene.things, 1)}
+    parts: dict[str, Any] = {f"thing{n}": _object(t) for n, t in enumerate(scene.objects, 1)}
     ground = {"type": "diffuse", "reflectance": _rgb(GROUND)}
     parts["ground"] = {"type": "rectangle", "to_world": frame().scale(100), "bsdf": ground}
     for name, (width, brightness) in LAMPS.items():
@@ -99,14 +106,14 @@ def _build(scene: Scene, side: int, integrator: Any, sampler: Any) -> Any:
     parts["sky"] = {
         "type": "constant",
         "radiance": _rgb(SKY),
-        "sampling_weight": SHARES["sky"],
+        "sampling_weight": SAMPLING_WEIGHTS["sky"],
     }
     parts["integrator"] = integrator
     parts["sensor"] = {
         "type": "perspective",
         "fov": math.degrees(2 * math.atan(HALF_WIDTH)),
-        "principal_point_offset_y": DOWN,
-        "to_world": frame().look_at(origin=scene.eye, target=TARGET, up=(0, 0, 1)),
+        "principal_point_offset_y": CENTER_OFFSET,
+        "to_world": frame().look_at(origin=scene.camera, target=TARGET, up=(0, 0, 1)),
         "film": {
             "type": "hdrfilm",
             "width": side,
@@ -117,31 +124,31 @@ def _build(scene: Scene, side: int, integrator: Any, sampler: Any) -> Any:
         },
         "sampler": sampler,
     }
-    # One by one: parts of one dictionary come in an order that differs from run to run,
-    # and with it the lamps that are chosen by the same random numbers.
+    # Loaded one by one: the order of parts in one dictionary differs from run to run, and
+    # with it the lamps that the same random numbers select.
     made = {k: mitsuba.load_dict(v) if isinstance(v, dict) else v for k, v in parts.items()}
     return mitsuba.load_dict({"type": "scene", **made})
 
 
-def _thing(thing: Thing) -> Any:
+def _object(thing: ClevrObject) -> Any:
     mitsuba = _mitsuba()
-    colour = [level / 255 for level in COLOURS[thing.colour]]
+    color = [level / 255 for level in COLORS[thing.color]]
     if thing.material == "metal":
         surface = {"type": "principled", "metallic": 1.0, "roughness": 0.22}
-        bsdf = mitsuba.load_dict({**surface, "base_color": _rgb(*colour)})
+        bsdf = mitsuba.load_dict({**surface, "base_color": _rgb(*color)})
     else:
-        bsdf = mitsuba.load_dict({"type": "diffuse", "reflectance": _rgb(*colour)})
+        bsdf = mitsuba.load_dict({"type": "diffuse", "reflectance": _rgb(*color)})
     if thing.shape == "sphere":
-        ball = {"type": "sphere", "center": thing.centre, "radius": thing.radius, "bsdf": bsdf}
+        ball = {"type": "sphere", "center": thing.center, "radius": thing.radius, "bsdf": bsdf}
         return mitsuba.load_dict(ball)
     points, normals, faces = rounded_cube() if thing.shape == "cube" else rounded_cylinder()
-    cos, sin = math.cos(thing.turn), math.sin(thing.turn)
+    cos, sin = math.cos(thing.angle), math.sin(thing.angle)
     turn = np.array([[cos, sin, 0], [-sin, cos, 0], [0, 0, 1]])
     properties = mitsuba.Properties()
     properties["bsdf"] = bsdf
     mesh = mitsuba.Mesh("", len(points), len(faces), has_vertex_normals=True, props=properties)
     buffers = mitsuba.traverse(mesh)
-    placed = thing.half_height * points @ turn + thing.centre
+    placed = thing.half_height * points @ turn + thing.center
     buffers["vertex_positions"] = placed.astype(np.float32).ravel()
     buffers["vertex_normals"] = (normals @ turn).astype(np.float32).ravel()
     buffers["faces"] = faces.astype(np.uint32).ravel()
@@ -149,11 +156,15 @@ def _thing(thing: Thing) -> Any:
     return mesh
 
 
-def _lamp(name: str, place: tuple[float, ...], width: float, brightness: float) -> Any:
-    """Hang a square lamp that shines towards the middle of the ground."""
+def _lamp(name: str, position: tuple[float, ...], width: float, brightness: float) -> Any:
+    """Return a square area light that points at the origin."""
     frame = _mitsuba().ScalarTransform4f
-    aimed = frame().look_at(origin=place, target=(0, 0, 0), up=(0, 0, 1))
-    light = {"type": "area", "radiance": _rgb(brightness), "sampling_weight": SHARES[name]}
+    aimed = frame().look_at(origin=position, target=(0, 0, 0), up=(0, 0, 1))
+    light = {
+        "type": "area",
+        "radiance": _rgb(brightness),
+        "sampling_weight": SAMPLING_WEIGHTS[name],
+    }
     return {"type": "rectangle", "to_world": aimed @ frame().scale(width / 2), "emitter": light}
 
 
@@ -162,5 +173,5 @@ def _rgb(*levels: float) -> dict[str, Any]:
 
 
 def _srgb(light: Float32[np.ndarray, "*S"]) -> NDArray[np.float32]:
-    """Encode light from 0 to 1 as screens expect it."""
+    """Apply the sRGB transfer function to linear values in [0, 1]."""
     return np.where(light <= 0.0031308, 12.92 * light, 1.055 * light ** (1 / 2.4) - 0.055)

@@ -1,8 +1,8 @@
-"""CLEVR-like images in chunks, rendered by several processes; finished chunks are kept.
+"""Render CLEVR-like images in worker processes, chunk by chunk; finished chunks are kept.
 
-Each process is started as ``python -m celstack_kit.clevr.workers`` and told its part
-on standard input. Unlike those of ``multiprocessing`` it does not run the caller's script
-again, and unlike forks it shares nothing with torch.
+A worker is ``python -m celstack_kit.clevr.workers``, with its request as standard input.
+Unlike those of ``multiprocessing`` it does not import the caller's main module again, and
+unlike a fork it shares no state with torch.
 """
 
 import json
@@ -22,70 +22,75 @@ import numpy as np
 from celstack import CelstackError
 from celstack.text import describe_error
 from celstack_kit.clevr import renderer
-from celstack_kit.clevr.layout import arrangements
-from celstack_kit.dataset_support.cache_writer import Pixels
-from celstack_kit.dataset_support.labelled_image import Labelled
+from celstack_kit.clevr.layout import sample_layouts
+from celstack_kit.dataset_support.cache_writer import UInt8Array
+from celstack_kit.dataset_support.labeled_image import LabeledImage
 
-CHUNK = 8
-SEEN = 200 / 192**2
-"""The least part of the image that each object fills: CLEVR asks for 200 pixels."""
-LOOK = 0.05
-"""Seconds between two looks at whether a chunk is there."""
+CHUNK_IMAGES = 8
+MIN_VISIBLE_SHARE = 200 / 192**2
+"""Minimum visible share of the image per object: 200 pixels in CLEVR."""
+POLL_SECONDS = 0.05
+"""Interval at which unfinished chunks are checked."""
 
 
 @attrs.frozen
-class Job:
-    """All that images depend on, apart from their numbers."""
+class RenderJob:
+    """All that an image depends on, apart from its index."""
 
     seed: int
     split: int
-    least: int
-    most: int
+    min_objects: int
+    max_objects: int
     samples: int
     side: int
 
 
-def draw(job: Job, index: int) -> Labelled:
-    """Return one image: a function of job and index."""
+def render_image(job: RenderJob, index: int) -> LabeledImage:
+    """Render one image, which is a function of job and index."""
     random = np.random.default_rng([job.seed, job.split, index])
-    for scene in arrangements(random, job.least, job.most):
-        ids = renderer.instances(scene, job.side)
-        pixels = np.bincount(ids.ravel(), minlength=len(scene.things) + 1)[1:]
-        if pixels.min() >= SEEN * job.side**2:
+    for scene in sample_layouts(random, job.min_objects, job.max_objects):
+        ids = renderer.instance_map(scene, job.side)
+        pixels = np.bincount(ids.ravel(), minlength=len(scene.objects) + 1)[1:]
+        if pixels.min() >= MIN_VISIBLE_SHARE * job.side**2:
             break
-    classes = np.array([0, *(thing.class_number for thing in scene.things)], np.uint8)
+    classes = np.array([0, *(thing.class_number for thing in scene.objects)], np.uint8)
     image = renderer.render(scene, ids, job.samples, int(random.integers(2**30)))
-    return Labelled(image, ids, classes[ids])
+    return LabeledImage(image, ids, classes[ids])
 
 
-def chunks(
-    job: Job, count: int, folder: Path, processes: int
-) -> Generator[list[Pixels], None, None]:
-    """Return images, instances and classes, chunk by chunk and in the order of their indices.
+def render_chunks(
+    job: RenderJob, count: int, folder: Path, processes: int
+) -> Generator[list[UInt8Array], None, None]:
+    """Yield images, instance maps and class maps, chunk by chunk, in the order of indices.
 
-    Chunks that are in the folder are not rendered again. Processes end with this one.
+    Chunks that exist in the folder are not rendered again. Workers are killed when this
+    generator is closed, and exit when this process ends.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    starts = range(0, count, CHUNK)
-    ranges = [(start, min(start + CHUNK, count)) for start in starts]
+    starts = range(0, count, CHUNK_IMAGES)
+    ranges = [(start, min(start + CHUNK_IMAGES, count)) for start in starts]
     missing = [chunk for chunk in ranges if not _file(folder, *chunk).exists()]
     shares = [missing[n::processes] for n in range(min(processes, len(missing)))]
-    crew: list[subprocess.Popen[str]] = []
+    workers: list[subprocess.Popen[str]] = []
     try:
-        crew += [_start(job, folder, number, share) for number, share in enumerate(shares)]
+        workers += [
+            _start_worker(job, folder, number, share) for number, share in enumerate(shares)
+        ]
         for chunk in ranges:
-            yield _wait(_file(folder, *chunk), folder, crew)
+            yield _wait(_file(folder, *chunk), folder, workers)
     finally:
-        for worker in crew:
+        for worker in workers:
             worker.kill()
             worker.communicate()
 
 
-def _start(
-    job: Job, folder: Path, number: int, share: Sequence[tuple[int, int]]
+def _start_worker(
+    job: RenderJob, folder: Path, number: int, share: Sequence[tuple[int, int]]
 ) -> subprocess.Popen[str]:
-    """Start a process with its share of the chunks."""
-    told = json.dumps({"job": attrs.asdict(job), "folder": str(folder), "share": list(share)})
+    """Start a worker that renders its share of the chunks."""
+    request = json.dumps(
+        {"job": attrs.asdict(job), "folder": str(folder), "share": list(share)}
+    )
     with (folder / f"{number}.log").open("w", encoding="utf-8") as log:
         worker = subprocess.Popen(  # noqa: S603 - ourselves
             [sys.executable, "-P", "-m", __name__],
@@ -95,26 +100,28 @@ def _start(
             text=True,
         )
     assert worker.stdin is not None
-    # Not closed: the end of its input tells the process that this one has ended.
-    worker.stdin.write(f"{told}\n")
+    # Left open: end of file tells the worker that this process has ended.
+    worker.stdin.write(f"{request}\n")
     worker.stdin.flush()
     return worker
 
 
-def _wait(path: Path, folder: Path, crew: Sequence["subprocess.Popen[str]"]) -> list[Pixels]:
-    """Return a chunk once it is there."""
+def _wait(
+    path: Path, folder: Path, workers: Sequence["subprocess.Popen[str]"]
+) -> list[UInt8Array]:
+    """Wait until a chunk is finished, and load it; raise CelstackError if a worker failed."""
     while not path.exists():
-        for number, worker in enumerate(crew):
+        for number, worker in enumerate(workers):
             if worker.poll():
-                said = (folder / f"{number}.log").read_text("utf-8", "replace").split("\n")
-                reason = next((line for line in reversed(said) if line.strip()), "no word")
-                raise CelstackError(f"clevr6: a process that renders has failed ({reason})")
-        time.sleep(LOOK)
+                log = (folder / f"{number}.log").read_text("utf-8", "replace").split("\n")
+                reason = next((line for line in reversed(log) if line.strip()), "no message")
+                raise CelstackError(f"clevr6: a rendering process failed ({reason})")
+        time.sleep(POLL_SECONDS)
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
-            return [kept[name] for name in Labelled._fields]
+            return [kept[name] for name in LabeledImage._fields]
     except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
-        text = "damaged; delete it, and it is rendered again"
+        text = "damaged; delete it to render it again"
         raise CelstackError(f"{path}: {text} ({describe_error(error)})") from error
 
 
@@ -122,30 +129,30 @@ def _file(folder: Path, start: int, stop: int) -> Path:
     return folder / f"{start}-{stop}.npz"
 
 
-def processes() -> int:
-    """Return how many processors there are for us."""
+def available_cpus() -> int:
+    """Return the number of CPUs this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def _work() -> None:
-    """Render what is asked for on standard input, as a process of its own."""
-    told = json.loads(sys.stdin.readline())
-    threading.Thread(target=_end_with_input, daemon=True).start()
-    job, folder = Job(**told["job"]), Path(told["folder"])
-    for start, stop in told["share"]:
-        drawn = (draw(job, index) for index in range(start, stop))
-        image, instances, classes = map(np.stack, zip(*drawn, strict=True))
+    """Run a worker: render the chunks of the request on standard input."""
+    request = json.loads(sys.stdin.readline())
+    threading.Thread(target=_exit_at_end_of_input, daemon=True).start()
+    job, folder = RenderJob(**request["job"]), Path(request["folder"])
+    for start, stop in request["share"]:
+        rendered = (render_image(job, index) for index in range(start, stop))
+        image, instances, classes = map(np.stack, zip(*rendered, strict=True))
         path = _file(folder, start, stop)
-        beside = path.with_suffix(".part")
-        with beside.open("wb") as file:
+        staging = path.with_suffix(".part")
+        with staging.open("wb") as file:
             np.savez_compressed(file, image=image, instances=instances, classes=classes)
-        beside.replace(path)
+        staging.replace(path)
 
 
-def _end_with_input() -> None:
-    """Stop when whoever started this process does, however that happens."""
+def _exit_at_end_of_input() -> None:
+    """Exit when the process that started this one ends, for whatever reason."""
     sys.stdin.read()
     os._exit(1)
 

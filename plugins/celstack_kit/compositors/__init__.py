@@ -1,1 +1,1 @@
-"""Compositors: how layers are stacked."""
+"""Compositors: plugins that decide which layer occludes which."""

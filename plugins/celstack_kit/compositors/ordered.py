@@ -1,4 +1,4 @@
-"""Ordered: layers are stacked as they are numbered."""
+"""Ordered: a fixed depth order of layers."""
 
 from typing import Annotated
 
@@ -11,7 +11,7 @@ from celstack import Compositor, hookimpl
 
 
 class Ordered(Compositor):
-    """Fixed depth: the first layer is the farthest, the last hides all others (Eq. 1)."""
+    """Layers in fixed order: the first is at the back, the last occludes all others (Eq. 1)."""
 
     def __init__(self, layers: Annotated[int, Ge(1)]) -> None:
         self.layers = layers

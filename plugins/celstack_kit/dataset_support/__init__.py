@@ -1,1 +1,4 @@
-"""What several datasets share: caches of images, multi-object images, collages, masks."""
+"""What several datasets share: base classes, the image cache, collages, readers of masks.
+
+Uses the core and ``formats``; contains no plugin.
+"""

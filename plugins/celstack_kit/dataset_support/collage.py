@@ -1,65 +1,65 @@
-"""Collages: cut-outs that are pasted on a picture, and what is seen of each."""
+"""Collages: compose an image by alpha-blending cutouts, with instance and class maps."""
 
 from collections.abc import Callable
-from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from celstack_kit.dataset_support.cache_writer import Writer
-from celstack_kit.dataset_support.labelled_image import Labelled
-
-CHUNK = 256
-"""Images are written so many at a time."""
+from celstack_kit.dataset_support.cache_writer import CacheWriter
+from celstack_kit.dataset_support.labeled_image import LabeledImage
 
 
 class Cutout(NamedTuple):
-    """Colours (h, w, 3) and opacity (h, w), all in [0, 1]."""
+    """Color (h, w, 3) and alpha (h, w), both in [0, 1]."""
 
-    colour: NDArray[np.float64]
+    color: NDArray[np.float64]
     alpha: NDArray[np.float64]
 
 
 class Collage:
-    """A picture (H, W, 3) on which cut-outs are pasted, later ones over earlier ones.
+    """An image (H, W, 3) onto which cutouts are pasted, each over those before it.
 
-    A pixel belongs to the last cut-out that covers at least half of it.
+    The pixel is labeled with the last cutout whose alpha there is at least 0.5.
     """
 
-    def __init__(self, picture: NDArray[np.float64]) -> None:
-        self.picture = picture.copy()
-        self.instances = np.zeros(picture.shape[:2], np.uint8)
-        self.classes = np.zeros(picture.shape[:2], np.uint8)
-        self.pasted = 0
+    def __init__(self, background: NDArray[np.float64]) -> None:
+        self.image = background.copy()
+        self.instances = np.zeros(background.shape[:2], np.uint8)
+        self.classes = np.zeros(background.shape[:2], np.uint8)
+        self.num_pasted = 0
 
-    def paste(self, cutout: Cutout, corner: tuple[int, int], kind: int) -> None:
-        """Put a cut-out's first pixel in this row and column, as an object of this class."""
+    def paste(self, cutout: Cutout, corner: tuple[int, int], class_id: int) -> None:
+        """Blend a cutout into the image with its top left pixel at ``corner`` (row, column)."""
         (row, column), (height, width) = corner, cutout.alpha.shape
         window = (slice(row, row + height), slice(column, column + width))
-        assert self.instances[window].shape == cutout.alpha.shape, "it lies within the picture"
-        self.pasted += 1
-        below = self.picture[window]
-        self.picture[window] = below + cutout.alpha[..., None] * (cutout.colour - below)
+        assert self.instances[window].shape == cutout.alpha.shape, "it lies within the image"
+        self.num_pasted += 1
+        below = self.image[window]
+        self.image[window] = below + cutout.alpha[..., None] * (cutout.color - below)
         covered = cutout.alpha >= 0.5
-        self.instances[window][covered] = self.pasted
-        self.classes[window][covered] = kind
+        self.instances[window][covered] = self.num_pasted
+        self.classes[window][covered] = class_id
 
-    def seen(self) -> NDArray[np.int64]:
-        """Count the pixels that belong to each cut-out."""
-        return np.bincount(self.instances.ravel(), minlength=self.pasted + 1)[1:]
+    def visible_pixels(self) -> NDArray[np.int64]:
+        """Return the number of pixels labeled with each cutout."""
+        return np.bincount(self.instances.ravel(), minlength=self.num_pasted + 1)[1:]
 
-    def labelled(self) -> Labelled:
-        """Return the image in whole levels, and its labels."""
-        levels = np.round(255 * self.picture.clip(0, 1)).astype(np.uint8)
-        return Labelled(levels, self.instances, self.classes)
+    def labeled(self) -> LabeledImage:
+        """Quantize the image to 8 bits, and return it with its label maps."""
+        levels = np.round(255 * self.image.clip(0, 1)).astype(np.uint8)
+        return LabeledImage(levels, self.instances, self.classes)
 
 
-def add_collages(
-    writer: Writer, total: int, seed: list[int], make: Callable[[np.random.Generator], Collage]
+def write_collages(
+    writer: CacheWriter,
+    total: int,
+    seed: list[int],
+    make: Callable[[np.random.Generator], Collage],
 ) -> None:
-    """Make images one by one, each with a seed of its own, so that more leave these as are."""
-    made = (make(np.random.default_rng([*seed, index])).labelled() for index in range(total))
-    while chunk := list(islice(made, CHUNK)):
-        images, instances, classes = map(np.stack, zip(*chunk, strict=True))
-        writer.add(images, instances, classes)
+    """Generate ``total`` collages and add them to the writer.
+
+    Image i is seeded by ``[*seed, i]`` alone: a larger total does not change the first images.
+    """
+    generators = (np.random.default_rng([*seed, index]) for index in range(total))
+    writer.add_all(make(generator).labeled() for generator in generators)

@@ -1,52 +1,52 @@
-"""Generated datasets: their images are made once, and kept."""
+"""Base class of generated datasets: images are generated once and cached on disk."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from celstack import Batch, Dataset
-from celstack_kit.dataset_support.cache_writer import Writer
-from celstack_kit.dataset_support.image_cache import Stored, stored
+from celstack_kit.dataset_support.cache_writer import CacheWriter
+from celstack_kit.dataset_support.image_cache import CachedImages, cached_images
 
 
-class Generated(Dataset):
-    """Images with the instance and the class of every pixel, in the splits train and test.
+class GeneratedDataset(Dataset):
+    """Images with instance and class maps, in the splits train and test.
 
-    A dataset says how it generates a split (``facts``, ``generate``). That is done once, and
-    kept in the user's cache.
+    Subclasses implement ``generate`` and ``cache_key``. Each split is generated at its first
+    use and kept in the user's cache folder.
     """
 
     splits = ("train", "test")
     generated = True
     version = 1
-    """Counts up when the same options give other images."""
+    """Incremented when the same options generate other images; part of the cache key."""
 
     def __init__(self, count: int, test_count: int) -> None:
         self.counts = {"train": count, "test": test_count}
-        self._made: dict[str, Stored] = {}
+        self._images: dict[str, CachedImages] = {}
 
     @abstractmethod
-    def facts(self) -> Mapping[str, Any]:
-        """Return the options that images depend on, apart from the split and its count."""
+    def cache_key(self) -> Mapping[str, Any]:
+        """Return the options that the images depend on, except split and count."""
 
     @abstractmethod
-    def generate(self, split: str, writer: Writer) -> None:
+    def generate(self, split: str, writer: CacheWriter) -> None:
         """Add all images of a split to the writer."""
 
     def count(self, split: str) -> int:
-        """Return how many images there are; the first time, they are made."""
-        # Made here and not when they are read: readers may be processes without children.
-        return len(self._stored(split))
+        """Return the number of images, generating them at the first call."""
+        # Generated here rather than in read: data loader workers may not start processes.
+        return len(self._load(split))
 
     def read(self, split: str, indices: Sequence[int]) -> Batch:
-        """Look the images up; the first time, they are made."""
-        return self._stored(split).read(indices)
+        """Return images from the cache, generating them at the first call."""
+        return self._load(split).read(indices)
 
-    def _stored(self, split: str) -> Stored:
-        if split not in self._made:
+    def _load(self, split: str) -> CachedImages:
+        if split not in self._images:
             total = self.counts[split]
-            facts = {**self.facts(), "split": split, "count": total, "version": self.version}
-            made = stored(self.name, facts, lambda writer: self.generate(split, writer), total)
-            assert len(made) == total, "as many as were asked for"
-            self._made[split] = made
-        return self._made[split]
+            key = {**self.cache_key(), "split": split, "count": total, "version": self.version}
+            images = cached_images(self.name, key, lambda w: self.generate(split, w), total)
+            assert len(images) == total, "generate adds as many images as the split has"
+            self._images[split] = images
+        return self._images[split]

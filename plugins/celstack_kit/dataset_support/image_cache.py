@@ -1,4 +1,4 @@
-"""Images and their labels, made once and kept in the user's cache."""
+"""Disk cache of labeled images: made once per cache key, then memory-mapped."""
 
 import hashlib
 import json
@@ -17,49 +17,51 @@ from celstack.progress import QUIET_SECONDS, WorkProgress
 from celstack.text import describe_error
 from celstack_kit.dataset_support.cache_writer import (
     ARRAYS,
-    Pixels,
+    CacheWriter,
+    UInt8Array,
     UnwritableError,
-    Writer,
-    writing,
+    cache_errors,
 )
 from celstack_kit.formats.read_errors import LOG
 
-FORMAT = 1
-"""Counts up when the files change, so that those of before are not read."""
+FORMAT_VERSION = 1
+"""Incremented when the file layout changes, so that older files are not read."""
 
 
-class Stored:
-    """Images (N, H, W, 3) and the instance and class of each pixel (N, H, W), all uint8.
+class CachedImages:
+    """Images (N, H, W, 3) and the instance and class ids of their pixels (N, H, W), all uint8.
 
-    They lie on disk, where only what is read takes memory; a pickled copy opens them again.
+    Arrays from disk are memory-mapped; a pickle holds the path of the folder, not the pixels.
     """
 
-    def __init__(self, images: Pixels, instances: Pixels, classes: Pixels) -> None:
+    def __init__(self, images: UInt8Array, instances: UInt8Array, classes: UInt8Array) -> None:
         self.images, self.instances, self.classes = images, instances, classes
         self.folder: Path | None = None
-        self.stretch = slice(None)
+        self.bounds = slice(None)
 
     @classmethod
-    def open(cls, folder: Path) -> "Stored":
-        """Open what is kept in a folder, or say that it is damaged."""
+    def open(cls, folder: Path) -> "CachedImages":
+        """Memory-map the arrays of a folder, or raise CelstackError if they are damaged."""
         try:
-            images, instances, classes = (_load(folder / f"{name}.npy") for name in ARRAYS)
-        # A damaged header fails in as many ways as Python has of not being Python.
+            images, instances, classes = (
+                _open_array(folder / f"{name}.npy") for name in ARRAYS
+            )
+        # NumPy evaluates the header as Python, so a damaged one raises almost anything.
         except Exception as error:
-            text = "damaged; delete this folder, and it is made again"
+            text = "damaged; delete this folder, and it is generated again"
             raise CelstackError(f"{folder}: {text} ({describe_error(error)})") from error
         opened = cls(images, instances, classes)
         if {len(labels) for labels in (instances, classes)} != {len(images)} or not len(images):
-            raise CelstackError(f"{folder}: damaged; its files do not fit each other")
+            raise CelstackError(f"{folder}: damaged; its arrays differ in length or are empty")
         opened.folder = folder
         return opened
 
-    def part(self, start: int, stop: int) -> "Stored":
-        """Return the images from one index up to another, without a copy."""
-        assert self.stretch == slice(None), "a part of a part is not needed"
-        stretch = slice(start, stop)
-        chosen = Stored(self.images[stretch], self.instances[stretch], self.classes[stretch])
-        chosen.folder, chosen.stretch = self.folder, stretch
+    def subset(self, start: int, stop: int) -> "CachedImages":
+        """Return the images from ``start`` up to ``stop``, without copying them."""
+        assert self.bounds == slice(None), "subsets of subsets are not supported"
+        bounds = slice(start, stop)
+        chosen = CachedImages(self.images[bounds], self.instances[bounds], self.classes[bounds])
+        chosen.folder, chosen.bounds = self.folder, bounds
         return chosen
 
     def __len__(self) -> int:
@@ -67,11 +69,11 @@ class Stored:
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.folder is None:
-            return Stored, (self.images, self.instances, self.classes)
-        return _reopen, (self.folder, self.stretch)
+            return CachedImages, (self.images, self.instances, self.classes)
+        return _reopen, (self.folder, self.bounds)
 
     def read(self, indices: Sequence[int]) -> Batch:
-        """Return these images as a batch."""
+        """Return the images at these indices as a batch."""
         chosen = np.asarray(indices, np.int64)
         pixels = torch.from_numpy(self.images[chosen]).permute(0, 3, 1, 2)
         return Batch(
@@ -81,38 +83,44 @@ class Stored:
         )
 
 
-def stored(
-    name: str, facts: Mapping[str, Any], make: Callable[[Writer], None], total: int
-) -> Stored:
-    """Open what was made of these facts, or make it and keep it.
+def cached_images(
+    name: str, key: Mapping[str, Any], make: Callable[[CacheWriter], None], total: int
+) -> CachedImages:
+    """Open the cached images of a key, or make and cache them.
 
-    ``make`` adds about ``total`` images to the writer. ``facts`` are what the images depend
-    on, as JSON has it: other facts have another folder. Of two processes, the second waits
-    for what the first makes. Where the cache cannot be written, images stay in memory.
+    If another process is making the same images, wait for it. If the cache folder cannot be
+    written, keep the images in memory.
+
+    Args:
+        name: Name of the dataset, which the cache folder's name begins with.
+        key: All that the images depend on, as JSON values; each key has a folder of its own.
+        make: Adds the images to the writer.
+        total: About how many images are made, for the progress display.
     """
-    written = json.dumps({**facts, "format": FORMAT}, sort_keys=True)
-    digest = hashlib.sha256(written.encode()).hexdigest()[:16]
+    key_json = json.dumps({**key, "format": FORMAT_VERSION}, sort_keys=True)
+    digest = hashlib.sha256(key_json.encode()).hexdigest()[:16]
     folder = cache_dir() / "generated" / f"{name}-{digest}"
-    if (found := _look(folder)) is not None:
+    if (found := _open_if_valid(folder)) is not None:
         return found
     try:
-        return _keep(name, folder, written, make, total)
+        return _make_and_store(name, folder, key_json, make, total)
     except UnwritableError as error:
-        text = "%s: %s cannot be written (%s); images stay in memory"
+        text = "%s: %s cannot be written (%s); images are kept in memory"
         LOG.warning(text, name, folder.parent, error)
-    with WorkProgress(f"{name}: making images", total) as waiting:
-        writer = Writer(None, waiting)
+    with WorkProgress(f"{name}: making images", total) as progress:
+        writer = CacheWriter(None, progress)
         make(writer)
         writer.finish()
-    return Stored(*(np.concatenate(writer.chunks[array]) for array in ARRAYS))
+    return CachedImages(*(np.concatenate(writer.chunks[array]) for array in ARRAYS))
 
 
-def _keep(
-    name: str, folder: Path, written: str, make: Callable[[Writer], None], total: int
-) -> Stored:
-    beside = folder.with_name(f"{folder.name}.part")
+def _make_and_store(
+    name: str, folder: Path, key_json: str, make: Callable[[CacheWriter], None], total: int
+) -> CachedImages:
+    """Make the images in a staging folder, under a file lock, and rename it when complete."""
+    staging = folder.with_name(f"{folder.name}.part")
     lock = FileLock(folder.with_name(f"{folder.name}.lock"))
-    with writing():
+    with cache_errors():
         folder.parent.mkdir(parents=True, exist_ok=True)
         try:
             lock.acquire(timeout=QUIET_SECONDS)
@@ -120,48 +128,48 @@ def _keep(
             LOG.warning("%s: another process is making these images; waiting for it", name)
             lock.acquire()
     try:
-        if (found := _look(folder)) is not None:
+        if (found := _open_if_valid(folder)) is not None:
             return found
         if folder.exists():
             LOG.warning("%s: damaged, so it is made again", folder)
-        with writing():
-            # Damaged, or left by a process that was killed: the lock says that it is ours.
-            for old in (folder, beside):
+        with cache_errors():
+            # Damaged, or left by a process that was killed: this process holds the lock.
+            for old in (folder, staging):
                 shutil.rmtree(old, ignore_errors=True)
-            beside.mkdir()
-            (beside / "facts.json").write_text(written, encoding="utf-8")
-        with WorkProgress(f"{name}: making images", total) as waiting:
-            writer = Writer(beside, waiting)
+            staging.mkdir()
+            (staging / "facts.json").write_text(key_json, encoding="utf-8")
+        with WorkProgress(f"{name}: making images", total) as progress:
+            writer = CacheWriter(staging, progress)
             try:
                 make(writer)
                 writer.finish()
             finally:
-                writer.abandon()
-        with writing():
-            beside.rename(folder)
-        return Stored.open(folder)
+                writer.close()
+        with cache_errors():
+            staging.rename(folder)
+        return CachedImages.open(folder)
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(staging, ignore_errors=True)
         lock.release()
 
 
-def _look(folder: Path) -> Stored | None:
-    """Open a folder if it is there and sound."""
+def _open_if_valid(folder: Path) -> CachedImages | None:
+    """Open a cache folder; return None if it is missing or damaged."""
     if not folder.is_dir():
         return None
     try:
-        return Stored.open(folder)
+        return CachedImages.open(folder)
     except CelstackError:
         return None
 
 
-def _load(path: Path) -> Pixels:
+def _open_array(path: Path) -> UInt8Array:
     array = np.load(path, mmap_mode="r", allow_pickle=False)
     if array.dtype != np.uint8 or array.ndim < 3:
         raise ValueError(f"{path.name} is {array.dtype} {array.shape}")
     return array
 
 
-def _reopen(folder: Path, stretch: slice) -> Stored:
-    whole = Stored.open(folder)
-    return whole if stretch == slice(None) else whole.part(stretch.start, stretch.stop)
+def _reopen(folder: Path, bounds: slice) -> CachedImages:
+    whole = CachedImages.open(folder)
+    return whole if bounds == slice(None) else whole.subset(bounds.start, bounds.stop)

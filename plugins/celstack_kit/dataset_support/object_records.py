@@ -1,4 +1,4 @@
-"""Scenes in published TFRecords: an image, a mask for each entity, and what it is."""
+"""Read the TFRecords of the multi-object datasets: image, entity masks, entity features."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,39 +8,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celstack import CelstackError
-from celstack_kit.dataset_support.labelled_image import Labelled
+from celstack_kit.dataset_support.labeled_image import LabeledImage
 from celstack_kit.formats.tf_example import Feature, parse_example
 from celstack_kit.formats.tfrecord import records
 
 
-class Record(NamedTuple):
-    """What a record says; entity 0 is the background, and absent entities have no pixels."""
+class ObjectRecord(NamedTuple):
+    """The decoded record; entity 0 is the background, and absent entities have empty masks."""
 
     image: NDArray[np.uint8]
     """(H, W, 3)."""
     masks: NDArray[np.bool_]
-    """(entities, H, W): the pixels at which each entity is seen."""
+    """(entities, H, W): the visible pixels of each entity."""
     features: dict[str, Feature]
-    """All else, such as ``shape`` and ``visibility``: a number for each entity, or several."""
+    """Other features, such as ``shape`` and ``visibility``: one or more numbers per entity."""
 
-    def label(self, classes: NDArray[np.generic]) -> Labelled:
-        """Number the objects as the record does; ``classes`` has one for each entity."""
+    def label(self, classes: NDArray[np.generic]) -> LabeledImage:
+        """Return the image with its label maps; ``classes`` has the class id of each entity."""
         if len(classes) != len(self.masks):
             text = f"classes of {len(classes)} entities, but masks of {len(self.masks)}"
             raise CelstackError(text)
         entities = np.arange(len(self.masks), dtype=np.uint8)
         instances = (self.masks * entities[:, None, None]).max(0)
         known = np.where(entities > 0, classes, 0).astype(np.uint8)
-        return Labelled(self.image, instances, known[instances])
+        return LabeledImage(self.image, instances, known[instances])
 
 
-def record_scenes(
-    path: Path, size: tuple[int, int], convert: Callable[[Record], Labelled | None]
-) -> Iterator[Labelled | CelstackError]:
-    """Read the scenes of a file one by one; a damaged one comes as the error that names it.
+def read_object_records(
+    path: Path, size: tuple[int, int], convert: Callable[[ObjectRecord], LabeledImage | None]
+) -> Iterator[LabeledImage | CelstackError]:
+    """Yield the images of a TFRecord file, and errors in place of damaged records.
 
-    ``convert`` makes a scene of a record with an image of ``size`` (height, width), or None
-    where it is none of ours.
+    Args:
+        path: The file.
+        size: Height and width of its images.
+        convert: Makes a labeled image of a record; records for which it returns None are
+            left out.
     """
     for number, data in enumerate(records(path), 1):
         if isinstance(data, CelstackError):
@@ -48,19 +51,19 @@ def record_scenes(
             continue
         name = f"{path}, record {number}"
         try:
-            scene = convert(_parse(data, size))
+            converted = convert(_parse(data, size))
         except CelstackError as error:
             yield CelstackError(f"{name}: {error}")
             continue
-        # An infinite number that should be a whole one is an overflow.
+        # Converting an infinite float to an integer raises OverflowError.
         except (ValueError, OverflowError) as error:
             yield CelstackError(f"{name}: damaged; no tf.train.Example ({error})")
             continue
-        if scene is not None:
-            yield scene
+        if converted is not None:
+            yield converted
 
 
-def _parse(data: bytes, size: tuple[int, int]) -> Record:
+def _parse(data: bytes, size: tuple[int, int]) -> ObjectRecord:
     features = parse_example(data)
     height, width = size
     image, mask = _bytes(features, "image"), _bytes(features, "mask")
@@ -72,7 +75,7 @@ def _parse(data: bytes, size: tuple[int, int]) -> Record:
     masks = mask.reshape(-1, height, width) > 127
     if len(masks) > 256:
         raise CelstackError(f"masks of {len(masks)} entities, but there are at most 256")
-    return Record(image.reshape(height, width, 3), masks, features)
+    return ObjectRecord(image.reshape(height, width, 3), masks, features)
 
 
 def _bytes(features: dict[str, Feature], name: str) -> NDArray[np.uint8]:

@@ -1,4 +1,4 @@
-"""CLEVR6: up to six solid bodies on a grey ground, ray-traced."""
+"""CLEVR6: three to six objects on a gray ground, ray-traced."""
 
 import shutil
 import tempfile
@@ -14,43 +14,42 @@ from PIL import Image
 
 from celstack import CelstackError, Source, hookimpl
 from celstack_kit.clevr.layout import CLASSES
-from celstack_kit.clevr.workers import Job, chunks, processes
-from celstack_kit.dataset_support.cache_writer import Writer
-from celstack_kit.dataset_support.labelled_image import Labelled
-from celstack_kit.dataset_support.multi_object import BUCKET, HOMEPAGE, Scenes
-from celstack_kit.dataset_support.object_records import Record
+from celstack_kit.clevr.workers import RenderJob, available_cpus, render_chunks
+from celstack_kit.dataset_support.cache_writer import CacheWriter
+from celstack_kit.dataset_support.labeled_image import LabeledImage
+from celstack_kit.dataset_support.multi_object import BUCKET, HOMEPAGE, MultiObjectDataset
+from celstack_kit.dataset_support.object_records import ObjectRecord
 
-PAPER_SIDE = 128
-PUBLISHED = (240, 320)
+PAPER_SIDE_PIXELS = 128
+PUBLISHED_SIZE = (240, 320)
 CROP = (slice(29, 221), slice(64, 256))
-"""The rows and columns of a published image that are kept, by everybody's convention."""
+"""The usual crop of a published image: rows and columns."""
 
 
-class Clevr6(Scenes):
-    """Cubes, spheres and cylinders of rubber or metal; classes are these six.
+class Clevr6(MultiObjectDataset):
+    """Cubes, spheres and cylinders of rubber or metal; classes are these six combinations.
 
-    Images are squares of ``side`` pixels.
+    Images have ``side`` x ``side`` pixels.
 
-    They are generated, in the manner of CLEVR: eight colours, two sizes, soft shadows, camera
-    and lamps a little different each time. ``objects`` is how many an image shows, or the
-    least and the most; they never touch, and of each there is enough to see. ``seed`` chooses
-    the collection; the run's own seed does not change it.
+    They are generated as in CLEVR: eight colors, two sizes, soft shadows, jittered camera and
+    lamps. ``objects`` is the number per image, or minimum and maximum; objects never touch,
+    and each is visible enough. ``seed`` is the generator's; the run's seed does not change
+    the images.
 
     The ray tracer is an extra: ``pip install "celstack[clevr]"``. With the default of 64
     ``samples`` for each pixel, an image takes 1.3 to 1.6 seconds of one core: on two cores
     half an hour for the default ``count``, and seven hours for the 34,963 images of the paper.
-    A quarter of the samples takes a third of the time, for three times the noise. All cores are
-    used. What was rendered before an interruption is kept, and so is the result, in the
-    user's cache.
+    The quarter of the samples takes a third of the time, with three times the noise. All cores
+    are used. Images are kept in the user's cache, also those of an interrupted run.
 
     With ``source = "records"`` images are read from the published
-    ``clevr_with_masks_train.tfrecords`` (packed with gzip or not), with ``source = "folder"``
-    from the folders ``images``, ``masks`` and ``sem_masks`` of ``<number>.png``; both are
-    looked for in ``root``, else in the folder that CELSTACK_DATA names, then in the user's
-    cache. Images with more objects than ``objects`` says are left out. Of one of 240 x 320, the
-    192 x 192 pixels in the middle are kept and resized. The first ``count`` images are for
-    learning and the ``test_count`` after them for judging; the paper judged on the first 320
-    that it learned from.
+    ``clevr_with_masks_train.tfrecords`` (gzipped or not), with ``source = "folder"`` from the
+    folders ``images``, ``masks`` and ``sem_masks`` of ``<number>.png``; both are searched for
+    in ``root``, else in the folder that CELSTACK_DATA names, then in the user's cache. Images
+    with more objects than the maximum of ``objects`` are left out. Images of 240 x 320 are
+    cropped to the central 192 x 192 pixels and resized. The first ``count`` images are for
+    training and the next ``test_count`` for evaluation; the paper evaluates on the first 320
+    training images.
     """
 
     files = ("clevr_with_masks_train.tfrecords", "clevr6")
@@ -61,7 +60,9 @@ class Clevr6(Scenes):
             homepage=HOMEPAGE,
         ),
     )
-    record_size = PUBLISHED
+    record_size = PUBLISHED_SIZE
+
+    max_objects: int
 
     def __init__(
         self,
@@ -79,49 +80,56 @@ class Clevr6(Scenes):
         skip_broken: bool = False,
     ) -> None:
         super().__init__(source, root, count, test_count, skip_broken)
-        self.only_generated(samples=samples != 64, seed=seed != 0)
-        self.least, self.most = (objects, objects) if isinstance(objects, int) else objects
-        if self.least > self.most:
-            raise CelstackError(f"objects: from {self.least} to {self.most} there is no number")
+        self.require_generated(samples=samples != 64, seed=seed != 0)
+        self.min_objects, self.max_objects = (
+            (objects, objects) if isinstance(objects, int) else objects
+        )
+        if self.min_objects > self.max_objects:
+            raise CelstackError(
+                f"objects: from {self.min_objects} to {self.max_objects} is an empty range"
+            )
         self.side, self.samples, self.seed = side, samples, seed
-        self.max_objects = self.most
-        # Nobody says how published classes are numbered.
+        # The numbering of published classes is not documented.
         self.class_names = CLASSES if source == "generated" else ()
         self._kinds: dict[tuple[int, int], int] = {}
 
-    def facts(self) -> Mapping[str, Any]:
-        """Return all options that images depend on."""
-        facts = {
-            "objects": [self.least, self.most],
+    def cache_key(self) -> Mapping[str, Any]:
+        """Return the options that the images depend on."""
+        key = {
+            "objects": [self.min_objects, self.max_objects],
             "samples": self.samples,
             "seed": self.seed,
         }
-        # Left out at its default, so that images kept by earlier versions are found again.
-        return facts if self.side == PAPER_SIDE else {**facts, "side": self.side}
+        # Left out at its default, so that images cached by earlier versions are found.
+        return key if self.side == PAPER_SIDE_PIXELS else {**key, "side": self.side}
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
-        """Return channels, height, width."""
+        """Channels, height, width."""
         return 3, self.side, self.side
 
-    def generate(self, split: str, writer: Writer) -> None:
-        """Render all images of a split, or those that were not before an interruption."""
+    def generate(self, split: str, writer: CacheWriter) -> None:
+        """Render the images of a split, except chunks finished before an interruption."""
         if find_spec("mitsuba") is None:
-            text = 'images are generated with mitsuba; pip install "celstack[clevr]"'
+            text = 'generating images needs mitsuba; pip install "celstack[clevr]"'
             raise CelstackError(f"{self.name}: {text}")
         number = self.splits.index(split)
-        job = Job(self.seed, number, self.least, self.most, self.samples, self.side)
+        job = RenderJob(
+            self.seed, number, self.min_objects, self.max_objects, self.samples, self.side
+        )
         with (
             _chunk_folder(writer) as folder,
-            closing(chunks(job, self.counts[split], folder, processes())) as rendered,
+            closing(
+                render_chunks(job, self.counts[split], folder, available_cpus())
+            ) as rendered,
         ):
             for chunk in rendered:
                 writer.add(*chunk)
 
-    def from_record(self, record: Record) -> Labelled | None:
-        """Make a class of each pair of material and shape, in the order of their appearance."""
+    def from_record(self, record: ObjectRecord) -> LabeledImage | None:
+        """Number the pairs of material and shape in order of appearance, as classes."""
         seen = record.masks.any(axis=(1, 2)) & (np.arange(len(record.masks)) > 0)
-        if np.count_nonzero(seen) > self.most:
+        if np.count_nonzero(seen) > self.max_objects:
             return None
         codes = [record.features.get(name, np.zeros(0)) for name in ("material", "shape")]
         if any(len(code) != len(seen) for code in codes):
@@ -135,20 +143,20 @@ class Clevr6(Scenes):
                 text = f"a material and shape beyond {len(CLASSES)} pairs: {kind}"
                 raise CelstackError(text)
             classes[entity] = self._kinds.setdefault(kind, len(self._kinds) + 1)
-        return _cropped(record.label(classes), self.side)
+        return _crop(record.label(classes), self.side)
 
-    def from_folder(self, published: Labelled) -> Labelled | None:
-        """Crop an image, unless somebody has before."""
-        if np.count_nonzero(np.unique(published.instances)) > self.most:
+    def from_folder(self, published: LabeledImage) -> LabeledImage | None:
+        """Crop an image that has the published size."""
+        if np.count_nonzero(np.unique(published.instances)) > self.max_objects:
             return None
-        if published.instances.shape == PUBLISHED:
-            published = _cropped(published, self.side)
+        if published.instances.shape == PUBLISHED_SIZE:
+            published = _crop(published, self.side)
         return super().from_folder(published)
 
 
 @contextmanager
-def _chunk_folder(writer: Writer) -> Iterator[Path]:
-    """Name a folder that outlives an interruption, if the cache can be written."""
+def _chunk_folder(writer: CacheWriter) -> Iterator[Path]:
+    """Yield a folder for chunks that survives an interruption, if the cache is writable."""
     if writer.folder is None:
         with tempfile.TemporaryDirectory(prefix="celstack-") as folder:
             yield Path(folder)
@@ -158,11 +166,11 @@ def _chunk_folder(writer: Writer) -> Iterator[Path]:
         shutil.rmtree(kept, ignore_errors=True)
 
 
-def _cropped(published: Labelled, side: int) -> Labelled:
-    """Keep the middle of a published image, resized to so many rows and columns."""
+def _crop(published: LabeledImage, side: int) -> LabeledImage:
+    """Crop a published image and resize it to ``side`` x ``side`` pixels."""
     image, instances, classes = (Image.fromarray(array[CROP]) for array in published)
     size = (side, side)
-    return Labelled(
+    return LabeledImage(
         np.asarray(image.resize(size, Image.Resampling.BILINEAR)),
         np.asarray(instances.resize(size, Image.Resampling.NEAREST)),
         np.asarray(classes.resize(size, Image.Resampling.NEAREST)),

@@ -1,4 +1,4 @@
-"""Glyphs: lines of printed text, dark on light paper."""
+"""Glyphs: lines of printed text, dark on light."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -10,29 +10,29 @@ from PIL import Image, ImageDraw, ImageFont
 
 from celstack import CelstackError, hookimpl
 from celstack.text import format_value
-from celstack_kit.dataset_support.cache_writer import Writer
-from celstack_kit.dataset_support.collage import Collage, Cutout, add_collages
-from celstack_kit.dataset_support.generated import Generated
+from celstack_kit.dataset_support.cache_writer import CacheWriter
+from celstack_kit.dataset_support.collage import Collage, Cutout, write_collages
+from celstack_kit.dataset_support.generated import GeneratedDataset
 
 PAPER = np.array([0.97, 0.95, 0.9])
 INK = np.array([0.05, 0.05, 0.1])
-GAP = 2
-"""At most so many pixels are between two letters of a word."""
-BREAK, SPACE = 0.25, 5
-"""How often a word ends after a letter, and how many more pixels are left then."""
+MAX_GAP_PIXELS = 2
+"""Maximum distance between two letters of a word."""
+WORD_END_PROBABILITY, SPACE_PIXELS = 0.25, 5
+"""Probability that a word ends after a letter, and the additional distance then."""
 UNKNOWN = "\uffff"
-"""No font has this letter: what is drawn for it stands for all that are missing."""
+"""The character that no font has, to recognize the glyph drawn for missing characters."""
 
 
-class Glyphs(Generated):
-    """A page of random words, cut into lines of 24 x 96 pixels; classes are the letters.
+class Glyphs(GeneratedDataset):
+    """Lines of random words, 24 x 96 pixels; classes are the letters.
 
-    ``letters`` are those that occur, equally often, in Pillow's own font of ``size`` pixels.
-    ``per_line`` is how many are on a line, or the least and the most. A letter is drawn once
-    and recurs to the pixel; lines begin anywhere, spacing varies, and letters may touch but
-    never overlap. ``variation`` says how much darker the paper of a line may be, and how much
-    lighter the ink of a letter. ``seed`` chooses the collection; the run's own seed does not
-    change it. Images are kept in the user's cache.
+    ``letters`` occur equally often, in Pillow's default font of ``size`` pixels. ``per_line``
+    is the number of letters on a line, or minimum and maximum. All occurrences of a letter are
+    equal to the pixel; line start and spacing vary, and letters may touch but do not overlap.
+    ``variation`` is the maximum darkening of the paper of a line, and lightening of the ink of
+    a letter. ``seed`` is the generator's; the run's seed does not change the images. Images
+    are kept in the user's cache.
     """
 
     def __init__(
@@ -48,8 +48,10 @@ class Glyphs(Generated):
         seed: Annotated[int, Ge(0)] = 0,
     ) -> None:
         super().__init__(count, test_count)
-        self.least, self.most = (per_line, per_line) if isinstance(per_line, int) else per_line
-        if not 1 <= self.least <= self.most:
+        self.min_letters, self.max_letters = (
+            (per_line, per_line) if isinstance(per_line, int) else per_line
+        )
+        if not 1 <= self.min_letters <= self.max_letters:
             text = "must be a number, or the least and the most, from 1 on"
             raise CelstackError(f"per_line: {text}, not {format_value(per_line)}")
         self.letters = "".join(dict.fromkeys(letters))
@@ -59,35 +61,35 @@ class Glyphs(Generated):
         tall, wide = self.masks[0].shape[0], max(mask.shape[1] for mask in self.masks)
         if tall > height:
             raise CelstackError(f"size: letters of {tall} pixels are too tall for {height}")
-        if self.most * (wide + GAP) > width:
-            text = f"{self.most} letters of {wide} pixels are too many for {width}"
+        if self.max_letters * (wide + MAX_GAP_PIXELS) > width:
+            text = f"{self.max_letters} letters of {wide} pixels are too many for {width}"
             raise CelstackError(f"per_line: {text}")
         self.class_names = tuple(self.letters)
-        self.max_objects = self.most
+        self.max_objects = self.max_letters
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
-        """Three colours, wider than high."""
+        """Three channels, height, width."""
         return (3, self.height, self.width)
 
-    def facts(self) -> Mapping[str, Any]:
-        """Return all options that images depend on."""
+    def cache_key(self) -> Mapping[str, Any]:
+        """Return the options that the images depend on."""
         return {
             "letters": self.letters,
-            "per_line": [self.least, self.most],
+            "per_line": [self.min_letters, self.max_letters],
             "size": self.size,
             "shape": [self.height, self.width],
             "variation": self.variation,
             "seed": self.seed,
         }
 
-    def generate(self, split: str, writer: Writer) -> None:
-        """Set line after line."""
+    def generate(self, split: str, writer: CacheWriter) -> None:
+        """Compose the lines of a split."""
         seed = [self.seed, self.splits.index(split)]
-        add_collages(writer, self.counts[split], seed, self._line)
+        write_collages(writer, self.counts[split], seed, self._line)
 
     def _line(self, random: np.random.Generator) -> Collage:
-        number = random.integers(self.least, self.most + 1)
+        number = random.integers(self.min_letters, self.max_letters + 1)
         kinds = random.integers(len(self.masks), size=number)
         lighter = random.uniform(0, self.variation, size=number)
         paper = PAPER * (1 - random.uniform(0, self.variation))
@@ -103,13 +105,13 @@ class Glyphs(Generated):
     def _columns(
         self, random: np.random.Generator, kinds: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """Choose where letters begin, one after the other."""
+        """Sample the first column of each letter."""
         widths = np.array([self.masks[kind].shape[1] for kind in kinds])
-        gaps = random.integers(GAP + 1, size=len(kinds))
-        spaces = SPACE * (random.random(len(kinds)) < BREAK)
+        gaps = random.integers(MAX_GAP_PIXELS + 1, size=len(kinds))
+        spaces = SPACE_PIXELS * (random.random(len(kinds)) < WORD_END_PROBABILITY)
         gaps[-1] = spaces[-1] = 0
         room = self.width - (widths + gaps).sum()
-        # Words end only as long as the rest still has room.
+        # Words end only as long as the rest of the line fits.
         spaces[spaces.cumsum() > room] = 0
         start = random.integers(room - spaces.sum() + 1)
         ends = (widths + gaps + spaces).cumsum()
@@ -117,7 +119,7 @@ class Glyphs(Generated):
 
 
 def _masks(letters: str, size: int) -> list[NDArray[np.float64]]:
-    """Draw each letter, as wide as its ink, and as high as the ink of all together."""
+    """Return the alpha of each letter, cropped to its own width and the height of all."""
     font = ImageFont.load_default(size)
     pages = []
     for letter in [*letters, UNKNOWN]:

@@ -1,21 +1,17 @@
 """GTSRB-8: photographs of eight German traffic signs, from the official training archive."""
 
 import re
-from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Annotated
 
 import torch
 from annotated_types import Ge
-from PIL import Image
 from torch import Tensor
 
-from celstack import Batch, CelstackError, Dataset, Source, hookimpl
-from celstack.data import require_file
+from celstack import Batch, CelstackError, Source, hookimpl
+from celstack_kit.dataset_support.archive_dataset import ArchiveDataset
 from celstack_kit.formats.archive import Archive
-from celstack_kit.formats.images import as_tensor, decode
-from celstack_kit.formats.read_errors import LOG, sound
+from celstack_kit.formats.read_errors import LOG
 
 ARCHIVE = "GTSRB_Final_Training_Images.zip"
 FOLDER = "GTSRB/Final_Training/Images"
@@ -30,24 +26,22 @@ CLASSES = {
     35: "straight ahead",
 }
 OFFICIAL = {3: 1410, 7: 1440, 9: 1470, 11: 1320, 17: 1110, 18: 1200, 25: 1500, 35: 1200}
-"""How many images of each class were published: 10,650 in all."""
+"""Published number of images in each class: 10,650 in all."""
 
 
-class Gtsrb8(Dataset):
-    """The eight classes of the paper out of GTSRB's training images, one sign to an image.
+class Gtsrb8(ArchiveDataset):
+    """The eight classes that the paper uses of GTSRB's training images, one sign per image.
 
-    Read from ``GTSRB_Final_Training_Images.zip``, which stays packed, or from the folder
-    ``GTSRB/Final_Training/Images`` that it unpacks to, in ``root``; else in the folder that
-    CELSTACK_DATA names, else in the user's cache. Images are squashed to ``size`` (height,
-    width). As in the paper there is one split, to learn from and to be judged on; ``label``
-    counts the classes from 0 in the order of ``class_names``. All is held in memory: 25 MB.
+    Read from ``GTSRB_Final_Training_Images.zip``, without unpacking it, or from its folder
+    ``GTSRB/Final_Training/Images``, in ``root``; else in the folder that CELSTACK_DATA names,
+    else in the user's cache. Images are resized to ``size`` (height, width), ignoring their
+    aspect ratio. As in the paper there is one split, for training and evaluation; ``label``
+    is the index in ``class_names``. All images are held in memory: 25 MB.
     """
 
-    splits = ("train",)
-    max_objects = 1
     class_names = tuple(CLASSES.values())
     files = (ARCHIVE, FOLDER)
-    # Not GTSRB-Training_fixed.zip of the same host: that is the set of an earlier stage.
+    # Not GTSRB-Training_fixed.zip of the same host, which is an earlier version.
     sources = (
         Source(
             f"https://sid.erda.dk/public/archives/daaeac0d7ce1152aea9b61d9f1e19370/{ARCHIVE}",
@@ -66,52 +60,30 @@ class Gtsrb8(Dataset):
         size: tuple[Annotated[int, Ge(1)], Annotated[int, Ge(1)]] = (28, 28),
         skip_broken: bool = False,
     ) -> None:
-        self.root, self.size, self.skip_broken = root, size, skip_broken
+        super().__init__(root, size, skip_broken)
 
-    @property
-    def image_shape(self) -> tuple[int, int, int]:
-        """Three colours of the asked size."""
-        return (3, *self.size)
+    def image_names(self, archive: Archive) -> list[str]:
+        """Return the images of the eight classes, 10,650 in the official archive."""
+        by_class = {number: _class_names(archive, number) for number in CLASSES}
+        _check_counts({number: len(names) for number, names in by_class.items()})
+        return [name for names in by_class.values() for name in names]
 
-    def count(self, split: str) -> int:
-        """Return how many images there are: 10,650 in the official archive."""
-        assert split in self.splits
-        return len(self._all[0])
+    def load_image(self, archive: Archive, name: str) -> tuple[Tensor, Tensor]:
+        """Return an image and its class; images are in folders of their class number."""
+        label = list(CLASSES).index(int(name.split("/")[0]))
+        return self.resize(self.decode(archive, name)), torch.tensor(label)
 
-    def read(self, split: str, indices: Sequence[int]) -> Batch:
-        """Look the images up; the first time, all are decoded."""
-        assert split in self.splits
-        images, labels = self._all
-        chosen = torch.as_tensor(list(indices), dtype=torch.int64)
-        return Batch(images[chosen].float() / 255, label=labels[chosen])
-
-    # Tensors, because torch lends them to worker processes without a copy.
-    @cached_property
-    def _all(self) -> tuple[Tensor, Tensor]:
-        with Archive(
-            require_file(self.name, self.root, self.files, self.remedy), FOLDER
-        ) as archive:
-            listed = {number: _listed(archive, number) for number in CLASSES}
-            _compare({number: len(names) for number, names in listed.items()})
-            names = [name for of_class in listed.values() for name in of_class]
-
-            def load(name: str) -> Tensor:
-                image = decode(archive.read(name), archive.say(name))
-                height, width = self.size
-                return as_tensor(image.resize((width, height), Image.Resampling.BILINEAR))
-
-            loaded = sound(self.name, names, load, self.skip_broken)
-        order = {f"{number:05}": label for label, number in enumerate(CLASSES)}
-        labels = [order[name.split("/")[0]] for name, _ in loaded]
-        return torch.stack([image for _, image in loaded]), torch.tensor(labels)
+    def make_batch(self, images: Tensor, labels: Tensor) -> Batch:
+        """Return labeled images."""
+        return Batch(images, label=labels)
 
 
-def _listed(archive: Archive, number: int) -> list[str]:
-    """List the images of a class, if they are those that its table has."""
+def _class_names(archive: Archive, number: int) -> list[str]:
+    """Return the images of a class, which must be those that its CSV table lists."""
     folder = f"{number:05}"
     table = f"{folder}/GT-{folder}.csv"
     if table not in archive:
-        raise CelstackError(f"{archive.say(table)}: missing; is this the official layout?")
+        raise CelstackError(f"{archive.describe(table)}: missing; is this the official layout?")
     rows = archive.read(table).decode("utf-8", "replace").splitlines()[1:]
     listed = {f"{folder}/{row.split(';')[0]}" for row in rows if row.strip()}
     pattern = re.compile(rf"{folder}/\d{{5}}_\d{{5}}\.ppm")
@@ -119,12 +91,12 @@ def _listed(archive: Archive, number: int) -> list[str]:
     if not there or listed != there:
         odd = min(listed ^ there, default=table)
         text = f"lists {len(listed)} images, but {len(there)} are there; see {odd}"
-        raise CelstackError(f"{archive.say(table)}: {text}")
+        raise CelstackError(f"{archive.describe(table)}: {text}")
     return sorted(there)
 
 
-def _compare(counts: dict[int, int]) -> None:
-    """Log it if these are not as many images as were published."""
+def _check_counts(counts: dict[int, int]) -> None:
+    """Log a warning if the number of images in a class is not the published one."""
     odd = [f"{n} of {OFFICIAL[k]} in class {k}" for k, n in counts.items() if n != OFFICIAL[k]]
     if odd:
         LOG.warning("gtsrb8: not the published number of images: %s", ", ".join(odd))

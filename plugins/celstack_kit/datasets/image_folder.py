@@ -1,4 +1,4 @@
-"""Image folder: anybody's images, of any size."""
+"""Image folder: your own images, of any size."""
 
 import os
 from collections.abc import Sequence
@@ -16,34 +16,34 @@ from torch import Tensor
 
 from celstack import Batch, CelstackError, Dataset, hookimpl
 from celstack_kit.formats.images import as_tensor, decode, decode_ids, upright_size
-from celstack_kit.formats.read_errors import sound
+from celstack_kit.formats.read_errors import load_valid
 
-LOOKED_AT = 200
-"""How many images are measured to choose a canvas."""
-LONGER = 64
-"""The longer side of a canvas that is chosen."""
-MOST_SPRITES = 40
-"""As many as the paper takes for 15,000 images."""
+MAX_MEASURED_IMAGES = 200
+"""Images whose size is read to choose the canvas."""
+CANVAS_SIDE_PIXELS = 64
+"""Longer side of the suggested canvas."""
+MAX_SPRITES = 40
+"""Largest suggestion; the paper uses 40 sprites for 15,000 images."""
 SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".ppm", ".pgm", ".pbm"}
 
 
 class ImageFolder(Dataset):
-    """All images in a folder and the folders in it, in the order of their names.
+    """All images in a folder and its subfolders, sorted by name.
 
-    Each is turned as its camera was held, resized until it just covers ``size`` (height,
-    width), and cropped to its centre. What shows through is white. Hidden files are left out.
+    Each is rotated according to its EXIF data, resized to just cover ``size`` (height, width),
+    and center-cropped. Transparent pixels become white. Hidden files are ignored.
 
-    All images are in the split ``train``, to learn from and to be judged on. ``held_out`` is
-    the part of them that goes to a split ``test`` instead, chosen by their names.
+    All images are in the split ``train``, for training and evaluation. ``held_out`` is the
+    share of them that forms a split ``test`` instead, chosen by a hash of their names.
 
-    Ground truth is optional. With ``labels``, the first folder in ``root`` that an image
-    lies in is its class. ``masks`` is a folder with a mask for each image, of the same size
-    and under the same relative name (or with the suffix ``.png``): each pixel holds the
-    number of its object, 0 for background.
+    Ground truth is optional. With ``labels``, the top-level subfolder of ``root`` that contains
+    an image is its class. ``masks`` is a folder with a mask for each image, of the same size
+    and relative name (or with the suffix ``.png``): each pixel holds the id of its object, 0
+    for background.
 
-    An image that cannot be read is an error once it is its turn. With ``skip_broken``, each
-    is tried at the first use instead, and those that fail are left out and counted in the
-    log. Images are read when they are needed: only names stay in memory.
+    An image that cannot be read raises an error when it is needed. With ``skip_broken``, all
+    are decoded at the first use instead, and broken ones are left out and counted in the log.
+    Images are read on demand: only their names are held in memory.
     """
 
     def __init__(
@@ -62,12 +62,12 @@ class ImageFolder(Dataset):
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
-        """Three colours of the asked size."""
+        """Three channels of the given size."""
         return (3, *self.size)
 
     @cached_property
     def class_names(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The names of the class folders, if they are to be looked at."""
+        """Names of the class folders, if ``labels`` is set."""
         if not self.labels:
             return ()
         names = [name for split in self.splits for name in self._names[split]]
@@ -77,11 +77,11 @@ class ImageFolder(Dataset):
         return tuple(sorted({name.split("/")[0] for name in names}))
 
     def count(self, split: str) -> int:
-        """Return how many images were found."""
+        """Return the number of images in a split."""
         return len(self._names[split])
 
     def read(self, split: str, indices: Sequence[int]) -> Batch:
-        """Read the files."""
+        """Read and decode the files."""
         names = [self._names[split][index] for index in indices]
         images = torch.stack([self._image(name) for name in names])
         instances = torch.stack([self._mask(name) for name in names]) if self.masks else None
@@ -91,30 +91,33 @@ class ImageFolder(Dataset):
         return Batch(images.float() / 255, instances=instances, label=label)
 
     def suggest(self) -> dict[str, Any]:
-        """Choose a canvas of their usual proportions, and sprites for a few images each.
+        """Suggest values for "auto": canvas size from the median aspect ratio, and others.
 
-        The more images, the more sprites, and the fewer epochs.
+        More images mean more sprites and fewer epochs.
         """
-        # Files are counted, and some of them asked for their size: none is decoded.
-        names = self._found()
+        # Only file names and the headers of some files are read; no image is decoded.
+        names = self._list_images()
         count = max(1, round((1 - self.held_out) * len(names)))
-        shapes = [self._shape(name) for name in names[:: -(-len(names) // LOOKED_AT)]]
-        known = [shape for shape in shapes if shape is not None] or [1.0]
-        shape = min(2.0, max(0.5, median(known)))
-        height, width = (4 * round(LONGER / 4 * min(1.0, part)) for part in (1 / shape, shape))
+        ratios = [
+            self._aspect_ratio(name) for name in names[:: -(-len(names) // MAX_MEASURED_IMAGES)]
+        ]
+        known = [ratio for ratio in ratios if ratio is not None] or [1.0]
+        ratio = min(2.0, max(0.5, median(known)))
+        height, width = (
+            4 * round(CANVAS_SIDE_PIXELS / 4 * min(1.0, part)) for part in (1 / ratio, ratio)
+        )
         sigma = round(min(height, width) / 6, 1)
         return {
-            "dataset.size": [height, width],
-            "sprites.size": [height, width],
-            "sprites.count": min(MOST_SPRITES, max(2, round((count / 2) ** 0.5))),
-            "sprites.mask_sigma": sigma,
-            "selector.window": sigma,
-            "stages[].epochs": min(60, max(2, round(4000 / count))),
-            "evaluation.images": min(1000, count),
+            "size": [height, width],
+            "count": min(MAX_SPRITES, max(2, round((count / 2) ** 0.5))),
+            "mask_sigma": sigma,
+            "window": sigma,
+            "epochs": min(60, max(2, round(4000 / count))),
+            "images": min(1000, count),
         }
 
-    def _shape(self, name: str) -> float | None:
-        """Return how wide an image is for its height; None if it cannot be told."""
+    def _aspect_ratio(self, name: str) -> float | None:
+        """Return width / height of an image, or None if it cannot be read."""
         try:
             width, height = upright_size(self.root / name)
         except CelstackError:
@@ -122,8 +125,8 @@ class ImageFolder(Dataset):
         return width / height
 
     def _image(self, name: str) -> Tensor:
-        # Twice the size is left for resizing, which is better at it than JPEG.
-        image = decode(self.root / name, str(self.root / name), least=2 * max(self.size))
+        # The JPEG decoder may downscale to twice the size; proper resampling does the rest.
+        image = decode(self.root / name, str(self.root / name), min_side=2 * max(self.size))
         return as_tensor(ImageOps.fit(image, self.size[::-1], Image.Resampling.BILINEAR))
 
     def _mask(self, name: str) -> Tensor:
@@ -147,16 +150,16 @@ class ImageFolder(Dataset):
 
     @cached_property
     def _names(self) -> dict[str, list[str]]:
-        """List the images of each split by their names in ``root``."""
-        names = self._found()
+        """Names of the images of each split, relative to ``root``."""
+        names = self._list_images()
         if self.masks is not None:
             for name in names:
                 self._mask_path(name)
         if self.skip_broken:
-            names = [name for name, _ in sound(self.name, names, self._try, True)]
+            names = [name for name, _ in load_valid(self.name, names, self._validate, True)]
         if not self.held_out:
             return {"train": names}
-        # By name, so that the choice looks random and yet is the same everywhere.
+        # Ordered by a hash of the name: pseudorandom, but the same on every machine.
         mixed = sorted(names, key=lambda name: sha256(os.fsencode(name)).digest())
         out = set(mixed[: round(self.held_out * len(names))])
         if not 0 < len(out) < len(names):
@@ -167,12 +170,12 @@ class ImageFolder(Dataset):
             "test": [name for name in names if name in out],
         }
 
-    def _found(self) -> list[str]:
+    def _list_images(self) -> list[str]:
         if not self.root.is_dir():
             raise CelstackError(f"{self.name}: root: there is no folder {self.root.absolute()}")
         apart = None if self.masks is None else self.masks.resolve()
         names = []
-        for where, below, files in os.walk(self.root, onerror=_refuse):
+        for where, below, files in os.walk(self.root, onerror=_raise_walk_error):
             folder = Path(where)
             below[:] = [n for n in below if n[0] != "." and (folder / n).resolve() != apart]
             images = (n for n in files if n[0] != "." and Path(n).suffix.lower() in SUFFIXES)
@@ -182,14 +185,14 @@ class ImageFolder(Dataset):
             raise CelstackError(f"{self.root}: no images in it ({kinds})")
         return sorted(names)
 
-    def _try(self, name: str) -> None:
-        # In full: a JPEG that ends too soon looks well until its last pixel is asked for.
-        decode(self.root / name, str(self.root / name), least=1)
+    def _validate(self, name: str) -> None:
+        # Decoded fully, since a truncated JPEG opens without an error.
+        decode(self.root / name, str(self.root / name), min_side=1)
         if self.masks is not None:
             self._mask(name)
 
 
-def _refuse(error: OSError) -> None:
+def _raise_walk_error(error: OSError) -> None:
     raise CelstackError(f"{error.filename}: cannot be listed ({error.strerror})") from error
 
 

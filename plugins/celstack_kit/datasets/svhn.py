@@ -1,4 +1,4 @@
-"""SVHN: house numbers seen from the street, one digit in the middle of each image."""
+"""SVHN: house numbers in street views, one digit in the center of each image."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -11,10 +11,10 @@ from torch import Tensor
 from celstack import Batch, CelstackError, Dataset, Source, hookimpl
 from celstack.data import find_file, require_file
 from celstack_kit.formats.matlab import read_arrays
-from celstack_kit.formats.read_errors import LOG, naming
+from celstack_kit.formats.read_errors import LOG, blame_file
 
 OFFICIAL = {"train": 73_257, "test": 26_032, "extra": 531_131}
-"""The three files, and how many digits were published in each."""
+"""Published number of digits in each of the three files."""
 HOMEPAGE = "http://ufldl.stanford.edu/housenumbers/"
 PUBLISHED = {
     "train_32x32.mat": (182_040_794, "md5:e26dedcc434d2e4c54c9b2d4a06d8373"),
@@ -25,25 +25,24 @@ SPLITS = {"train": ("train", "test", "extra"), "labeled": ("train", "test"), "te
 
 
 class Svhn(Dataset):
-    """Cropped digits, 32 x 32, from the official ``.mat`` files that are there.
+    """Cropped digits, 32 x 32, from those of the official ``.mat`` files that are found.
 
-    ``train_32x32.mat``, ``test_32x32.mat`` and ``extra_32x32.mat`` are looked for in
-    ``root``; else in the folder that CELSTACK_DATA names, then in the user's cache. Files
-    that are not there are left out, and the log says so; none at all is an error.
+    ``train_32x32.mat``, ``test_32x32.mat`` and ``extra_32x32.mat`` are searched for in
+    ``root``; else in the folder that CELSTACK_DATA names, then in the user's cache. Missing
+    files are left out with a warning; if all are missing, that is an error.
 
-    The splits are not the official ones, because the paper learns from all images and
-    judges on those of the first two files:
+    The splits are not the official ones, because the paper trains on all images and
+    evaluates on those of the first two files:
 
     - ``train``: all of train, test and, unless ``extra`` is false, extra;
-    - ``labeled``: train and test, which is what the paper's figures are about;
-    - ``test``: test alone, which therefore *was* learned from.
+    - ``labeled``: train and test, on which the paper's results are reported;
+    - ``test``: test alone, which is therefore part of the training data.
 
-    ``label`` is the digit. All that is read is held in memory: 3 kB an image, 1.9 GB with
-    extra.
+    ``label`` is the digit. Images are held in memory: 3 kB each, 1.9 GB with extra.
     """
 
     splits = tuple(SPLITS)
-    max_objects = None  # Neighbouring digits look in from the sides.
+    max_objects = None  # Parts of neighboring digits are visible at the sides.
     class_names = tuple("0123456789")
     files = tuple(PUBLISHED)
     sources = tuple(
@@ -65,11 +64,11 @@ class Svhn(Dataset):
         self._loaded: dict[str, tuple[Tensor, Tensor]] = {}
 
     def count(self, split: str) -> int:
-        """Return how many digits the files of a split hold."""
+        """Return the number of digits in the files of a split."""
         return sum(len(labels) for _, labels in self._files(split))
 
     def read(self, split: str, indices: Sequence[int]) -> Batch:
-        """Look the images up; the first time, the files are read."""
+        """Return images from memory; at the first call, read the files."""
         chosen = torch.as_tensor(list(indices), dtype=torch.int64)
         images = torch.empty(len(chosen), *self.image_shape)
         label = torch.empty_like(chosen)
@@ -79,30 +78,30 @@ class Svhn(Dataset):
             images[here] = pixels[chosen[here] - start].float() / 255
             label[here] = labels[chosen[here] - start]
             start += len(labels)
-        assert ((chosen >= 0) & (chosen < start)).all(), "an index is one of the split's"
+        assert ((chosen >= 0) & (chosen < start)).all(), "indices lie within the split"
         return Batch(images, label=label)
 
     def _files(self, split: str) -> list[tuple[Tensor, Tensor]]:
-        """Return images and digits of the files that make a split."""
-        wanted = [name for name in SPLITS[split] if name in self._there]
+        """Return images and digits of the files of a split."""
+        wanted = [name for name in SPLITS[split] if name in self._paths]
         if not wanted:
             files = [_file(name) for name in SPLITS[split]]
             require_file(self.name, self.root, files, self.remedy)
         for name in wanted:
             if name not in self._loaded:
-                self._loaded[name] = _load(self._there[name], OFFICIAL[name])
+                self._loaded[name] = _load(self._paths[name], OFFICIAL[name])
         return [self._loaded[name] for name in wanted]
 
     @cached_property
-    def _there(self) -> dict[str, Path]:
-        """Look for each file on its own; they need not be in one place."""
+    def _paths(self) -> dict[str, Path]:
+        """Find each file separately; they may lie in different folders."""
         names = [name for name in OFFICIAL if self.extra or name != "extra"]
         found = {name: find_file(self.root, [_file(name)]) for name in names}
-        there = {name: path for name, path in found.items() if path is not None}
-        missing = [_file(name) for name in names if name not in there]
-        if there and missing:
-            LOG.warning("svhn: goes without %s, not found", " and ".join(missing))
-        return there
+        paths = {name: path for name, path in found.items() if path is not None}
+        missing = [_file(name) for name in names if name not in paths]
+        if paths and missing:
+            LOG.warning("svhn: %s not found; continuing without", " and ".join(missing))
+        return paths
 
 
 def _file(name: str) -> str:
@@ -110,8 +109,8 @@ def _file(name: str) -> str:
 
 
 def _load(path: Path, official: int) -> tuple[Tensor, Tensor]:
-    """Return the images (N, 3, 32, 32) and digits of a file, if it is laid out as published."""
-    with naming(path):
+    """Return images (N, 3, 32, 32) and digits of a file, after checking its layout."""
+    with blame_file(path):
         table = read_arrays(path, ("X", "y"))
     for name in ("X", "y"):
         if name not in table:
@@ -125,7 +124,7 @@ def _load(path: Path, official: int) -> tuple[Tensor, Tensor]:
     if len(digits) != official:
         LOG.warning("svhn: %d images in %s, but %d were published", len(digits), path, official)
     labels = torch.from_numpy(digits.astype(np.int64) % 10)
-    # As stored, one image after another: no copy is made of what may be gigabytes.
+    # The view in the stored order: a copy could take gigabytes.
     return torch.from_numpy(pixels.transpose(3, 2, 0, 1)), labels
 
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from celstack import CelstackError, Source, hookimpl
 from celstack.text import format_value
-from celstack_kit.dataset_support.cache_writer import Writer
-from celstack_kit.dataset_support.labelled_image import Labelled
-from celstack_kit.dataset_support.multi_object import BUCKET, HOMEPAGE, Scenes
-from celstack_kit.dataset_support.object_records import Record
+from celstack_kit.dataset_support.cache_writer import CacheWriter
+from celstack_kit.dataset_support.labeled_image import LabeledImage
+from celstack_kit.dataset_support.multi_object import BUCKET, HOMEPAGE, MultiObjectDataset
+from celstack_kit.dataset_support.object_records import ObjectRecord
 
 PIECES = {
     "I": ["1111"],
@@ -25,7 +25,7 @@ PIECES = {
     "J": ["100", "111"],
     "L": ["001", "111"],
 }
-COLOURS = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1]], np.uint8)
+COLORS = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1]], np.uint8)
 BLOCK = np.array(
     [
         [191, 255, 255, 255, 223],
@@ -37,25 +37,25 @@ BLOCK = np.array(
     np.uint8,
 )
 ALL = "".join(PIECES)
-CHUNK = 4096
+CHUNK_IMAGES = 4096
 
 
-class Tetrominoes(Scenes):
-    """Three pieces in six colours on a canvas of 35 x 35, without overlap.
+class Tetrominoes(MultiObjectDataset):
+    """Three pieces in six colors on a canvas of 35 x 35, without overlap.
 
-    They are generated, to the pixel like those of the published set. ``pieces`` says which of
-    the seven tetrominoes occur, each in all its rotations: 19 shapes for all seven.
-    ``ground`` is the brightness behind them, black as published; on another, the masks of
-    pieces matter everywhere. With ``overlap``, pieces fall anywhere, and later ones hide
-    earlier ones, up to all of them. ``seed`` chooses the collection; the run's own seed does
-    not change it, so that runs can be compared. Images are kept in the user's cache.
+    They are generated, pixel by pixel like those of the published set. ``pieces`` says which
+    of the seven tetrominoes occur, each in all rotations: 19 shapes for all seven. ``ground``
+    is the brightness of the background, black as published; on another, masks matter
+    everywhere. With ``overlap``, positions are unconstrained and later pieces occlude earlier
+    ones, possibly fully. ``seed`` is the generator's; the run's seed does not change the
+    images, so that runs can be compared. Images are kept in the user's cache.
 
     With ``source = "records"`` they are read from the published ``tetrominoes_train.tfrecords``
-    (packed with gzip or not), with ``source = "folder"`` from the folders ``images``, ``masks``
-    and ``sem_masks`` of ``<number>.png``; both are looked for in ``root``, else in the
-    folder that CELSTACK_DATA names, then in the user's cache. The first ``count`` images
-    are for learning and the ``test_count`` after them for judging; the paper judged on the
-    first 320 that it learned from. Classes are told from the pieces' masks.
+    (gzipped or not), with ``source = "folder"`` from the folders ``images``, ``masks`` and
+    ``sem_masks`` of ``<number>.png``; both are searched for in ``root``, else in the folder
+    that CELSTACK_DATA names, then in the user's cache. The first ``count`` images are for
+    training and the next ``test_count`` for evaluation; the paper evaluates on the first 320
+    training images. Classes are derived from the pieces' masks.
     """
 
     files = ("tetrominoes_train.tfrecords", "tetrominoes")
@@ -86,11 +86,11 @@ class Tetrominoes(Scenes):
         unknown = sorted(set(pieces) - set(PIECES))
         if unknown or not pieces:
             raise CelstackError(f"pieces: must be some of {ALL}, not {format_value(pieces)}")
-        # Pieces that fill more than a third of the canvas may never find a place, and all
-        # of many pieces hardly ever find theirs at once: here one try in a hundred does.
+        # Rejection sampling: pieces that fill more than a third of the canvas may never fit,
+        # and many pieces rarely fit at once; at this limit one attempt in a hundred does.
         if 75 * per_image * max(4, per_image) > side**2 and not overlap:
             raise CelstackError(f"per_image: {per_image} pieces are too many for side {side}")
-        self.only_generated(
+        self.require_generated(
             pieces=pieces != ALL,
             per_image=per_image != 3,
             side=side != 35,
@@ -105,11 +105,11 @@ class Tetrominoes(Scenes):
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
-        """Three colours, square."""
+        """Three channels, square."""
         return (3, self.side, self.side)
 
-    def facts(self) -> Mapping[str, Any]:
-        """Return all options that images depend on."""
+    def cache_key(self) -> Mapping[str, Any]:
+        """Return the options that the images depend on."""
         return {
             "pieces": self.pieces,
             "per_image": self.per_image,
@@ -119,35 +119,38 @@ class Tetrominoes(Scenes):
             "seed": self.seed,
         }
 
-    def generate(self, split: str, writer: Writer) -> None:
-        """Choose and paint some thousand images at a time, each time with its own seed."""
+    def generate(self, split: str, writer: CacheWriter) -> None:
+        """Generate the images of a split in chunks, each with a seed of its own."""
         total = self.counts[split]
-        for chunk, start in enumerate(range(0, total, CHUNK)):
-            placed = self._place_chunk([self.seed, self.splits.index(split), chunk])
-            writer.add(*self._paint(placed[: total - start]))
+        for chunk, start in enumerate(range(0, total, CHUNK_IMAGES)):
+            placed = self._sample_chunk([self.seed, self.splits.index(split), chunk])
+            writer.add(*self._render(placed[: total - start]))
 
-    def from_record(self, record: Record) -> Labelled:
-        """Tell the class of each piece from its mask, whatever number it was published with."""
+    def from_record(self, record: ObjectRecord) -> LabeledImage:
+        """Derive the class of each piece from its mask; published numbers are ignored."""
         pieces = [self._class_of(mask) for mask in record.masks[1:]]
         if not 0 < np.count_nonzero(pieces) <= self.per_image:
             raise CelstackError(f"{np.count_nonzero(pieces)} pieces, not 1 to 3")
         return record.label(np.array([0, *pieces]))
 
-    def from_folder(self, published: Labelled) -> Labelled | None:
-        """Do the same with a folder's masks."""
+    def from_folder(self, published: LabeledImage) -> LabeledImage | None:
+        """Derive the classes from the instance map."""
         if super().from_folder(published) is None:
             return None
         entities = int(published.instances.max()) + 1
         masks = published.instances == np.arange(entities)[:, None, None]
-        return self.from_record(Record(published.image, masks, {}))
+        return self.from_record(ObjectRecord(published.image, masks, {}))
 
-    def _paint(self, placed: NDArray[np.int64]) -> tuple[NDArray[np.uint8], ...]:
-        """Return images and their labels."""
-        kinds, rows, columns, colours = np.moveaxis(placed, 2, 0)
-        batch, where = np.arange(len(placed))[:, None, None], self._where(kinds, rows, columns)
+    def _render(self, placed: NDArray[np.int64]) -> tuple[NDArray[np.uint8], ...]:
+        """Render images, instance maps and class maps."""
+        kinds, rows, columns, colors = np.moveaxis(placed, 2, 0)
+        batch, where = (
+            np.arange(len(placed))[:, None, None],
+            self._pixel_indices(kinds, rows, columns),
+        )
         shape = (len(placed), self.side**2)
         images = np.full((*shape, 3), round(255 * self.ground), np.uint8)
-        images[batch, where] = self._pixels[1][kinds][..., None] * COLOURS[colours][:, :, None]
+        images[batch, where] = self._pixels[1][kinds][..., None] * COLORS[colors][:, :, None]
         instances, classes = np.zeros(shape, np.uint8), np.zeros(shape, np.uint8)
         instances[batch, where] = np.arange(1, self.per_image + 1)[:, None]
         classes[batch, where] = kinds[..., None] + 1
@@ -160,39 +163,39 @@ class Tetrominoes(Scenes):
             return 0
         rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
         box = mask[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
-        number = self._by_pixels.get((box.shape, box.tobytes()))
+        number = self._class_by_mask.get((box.shape, box.tobytes()))
         if number is None:
             raise CelstackError("one of its masks is no tetromino")
         return number
 
     @cached_property
-    def _by_pixels(self) -> dict[tuple[tuple[int, ...], bytes], int]:
-        """Tell the classes by what their masks look like."""
+    def _class_by_mask(self) -> dict[tuple[tuple[int, ...], bytes], int]:
+        """Map the masks of all shapes to class ids."""
         masks = [np.kron(shape, np.ones_like(BLOCK)) > 0 for shape in self.shapes]
         return {(mask.shape, mask.tobytes()): number for number, mask in enumerate(masks, 1)}
 
-    def _place_chunk(self, seed: list[int]) -> NDArray[np.int64]:
-        """Choose shape, row, column and colour of every piece: (images, pieces, 4)."""
+    def _sample_chunk(self, seed: list[int]) -> NDArray[np.int64]:
+        """Sample shape, row, column and color of every piece: (images, pieces, 4)."""
         random = np.random.default_rng(seed)
-        kinds = random.integers(len(self.shapes), size=(CHUNK, self.per_image))
-        colours = random.integers(len(COLOURS), size=kinds.shape)
+        kinds = random.integers(len(self.shapes), size=(CHUNK_IMAGES, self.per_image))
+        colors = random.integers(len(COLORS), size=kinds.shape)
         sizes = np.array([shape.shape for shape in self.shapes])[kinds] * len(BLOCK)
         corners = np.zeros_like(sizes)
-        # Only places are drawn again, so that every shape stays equally frequent.
-        open_ = np.arange(CHUNK)
+        # Only positions are sampled again, so that all shapes stay equally frequent.
+        open_ = np.arange(CHUNK_IMAGES)
         while len(open_):
             corners[open_] = random.integers(self.side - sizes[open_] + 1)
             rows, columns = np.moveaxis(corners[open_], 2, 0)
-            where = self._where(kinds[open_], rows, columns).reshape(len(open_), -1)
+            where = self._pixel_indices(kinds[open_], rows, columns).reshape(len(open_), -1)
             where.sort(axis=1)
             clash = (where[:, 1:] == where[:, :-1]).any(axis=1)
             open_ = open_[clash & (not self.overlap)]
-        return np.stack([kinds, corners[..., 0], corners[..., 1], colours], axis=2)
+        return np.stack([kinds, corners[..., 0], corners[..., 1], colors], axis=2)
 
-    def _where(
+    def _pixel_indices(
         self, kinds: NDArray[np.int64], rows: NDArray[np.int64], columns: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """List the canvas pixels of every piece; each has four blocks of 25."""
+        """Return the flat canvas indices of the 100 pixels of every piece."""
         return self._pixels[0][kinds] + (rows * self.side + columns)[..., None]
 
     @cached_property
@@ -207,7 +210,7 @@ class Tetrominoes(Scenes):
 
 
 def _shapes(pieces: str) -> tuple[list[NDArray[np.uint8]], tuple[str, ...]]:
-    """Turn each piece in all ways that differ."""
+    """Return the distinct rotations of the pieces, and their names."""
     found: dict[tuple[tuple[int, ...], bytes], tuple[NDArray[np.uint8], str]] = {}
     for piece in dict.fromkeys(pieces):
         cells = np.array([[int(cell) for cell in row] for row in PIECES[piece]], np.uint8)

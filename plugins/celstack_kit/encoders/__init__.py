@@ -1,1 +1,1 @@
-"""Encoders: from an image to features."""
+"""Encoders: plugins that map images to feature vectors."""

@@ -10,7 +10,7 @@ from celstack import Encoder, hookimpl
 
 
 class Resnet18(Encoder):
-    """The ImageNet layout without its classifier, from a random start (supplementary C.1).
+    """ResNet-18 without its classifier, randomly initialized (supplementary C.1).
 
     Features are averaged over ``pool`` x ``pool`` cells: 1 gives 512 features, 2 gives 2048.
     """
@@ -20,7 +20,7 @@ class Resnet18(Encoder):
         self.pool = pool
 
     def prepare(self, image_shape: tuple[int, int, int]) -> None:
-        """Make the network; images without three channels get a first layer of their own."""
+        """Build the network, with another first layer for images without three channels."""
         from torchvision.models import resnet18
 
         self.num_features = 512 * self.pool**2
@@ -32,7 +32,7 @@ class Resnet18(Encoder):
         self.network = network
 
     def forward(self, images: Float[Tensor, "B C H W"]) -> Float[Tensor, "B F"]:
-        """Encode."""
+        """Return the features of a batch."""
         features: Tensor = self.network(images)
         return features
 

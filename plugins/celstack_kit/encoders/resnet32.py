@@ -27,7 +27,7 @@ class Resnet32(Encoder):
         self.pool = pool
 
     def prepare(self, image_shape: tuple[int, int, int]) -> None:
-        """Make the blocks, with Kaiming's normal start."""
+        """Build the network, with Kaiming normal initialization."""
         self.num_features = WIDTHS[-1] * self.pool**2
         first = _convolution(image_shape[0], WIDTHS[0], stride=1)
         blocks: list[nn.Module] = []
@@ -49,13 +49,13 @@ class Resnet32(Encoder):
         )
 
     def forward(self, images: Float[Tensor, "B C H W"]) -> Float[Tensor, "B F"]:
-        """Encode."""
+        """Return the features of a batch."""
         features: Tensor = self.layers(images)
         return features
 
 
 class _Block(nn.Module):
-    """Two convolutions around a shortcut that skips pixels and pads channels with zeros."""
+    """The basic block whose shortcut subsamples pixels and pads channels with zeros."""
 
     def __init__(self, inputs: int, width: int, stride: int) -> None:
         super().__init__()

@@ -10,9 +10,9 @@ from celstack import Encoder, hookimpl
 
 
 class Strided(Encoder):
-    """Four convolutions, each halving the image, then a linear layer, all normalised.
+    """Four convolutions of stride 2, then a linear layer, all with batch normalization.
 
-    It keeps where things are, which pooling over the whole image would forget.
+    Unlike global pooling, the linear layer keeps the positions of objects.
     """
 
     def __init__(
@@ -23,13 +23,13 @@ class Strided(Encoder):
         self.num_features = features
 
     def prepare(self, image_shape: tuple[int, int, int]) -> None:
-        """Make the convolutions."""
+        """Build the network."""
         channels, height, width = image_shape
         layers: list[nn.Module] = []
         for _ in range(4):
             convolution = nn.Conv2d(channels, self.width, 3, stride=2, padding=1, bias=False)
-            # Without normalisation, images that are mostly black look all the same at first,
-            # and the quickest way to a lower loss is to make every sprite vanish.
+            # Without normalization, mostly black images have nearly equal features at first,
+            # and the loss falls fastest by making every sprite vanish.
             layers += [convolution, nn.BatchNorm2d(self.width), nn.ReLU()]
             channels, height, width = self.width, (height + 1) // 2, (width + 1) // 2
         linear = nn.Linear(channels * height * width, self.num_features, bias=False)

@@ -1,1 +1,1 @@
-"""File formats: archives, images, MATLAB arrays, TFRecords, and errors that name the file."""
+"""File formats: archives, images, MATLAB arrays, TFRecords; errors name the damaged file."""

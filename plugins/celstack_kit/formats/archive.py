@@ -1,22 +1,21 @@
-"""Read the files of a folder, a zip or a tar by name; nothing is extracted."""
+"""Read files of a folder, a zip or a tar archive by name, without extracting it."""
 
 import tarfile
 import zipfile
 from pathlib import Path, PurePosixPath
 
 from celstack import CelstackError
-from celstack_kit.formats.read_errors import naming
+from celstack_kit.formats.read_errors import blame_file
 
-LARGEST = 2**26
-"""No image that we read from an archive has more bytes; what claims more is not read."""
+MAX_ARCHIVE_MEMBER_BYTES = 2**26
+"""Larger members are refused; images in archives are far smaller."""
 
 
 class Archive:
-    """The files below a folder, which may lie on disk or inside an archive.
+    """Read-only access to the files below a folder on disk or in an archive.
 
-    Names are relative to that folder: ``inside`` says where it is in the archive, and where
-    ``path`` is a folder, it is that one. Only what is asked for by name is ever read; links
-    and other special members are not there.
+    Names are relative to the folder ``inside`` the archive or, if ``path`` is itself a
+    folder, to that one. Links and other special members of an archive are ignored.
     """
 
     def __init__(self, path: Path, inside: str) -> None:
@@ -25,7 +24,7 @@ class Archive:
         self._tar: tarfile.TarFile | None = None
         self._members: dict[str, tarfile.TarInfo] = {}
         try:
-            with naming(path):
+            with blame_file(path):
                 self.names = self._list()
         except CelstackError:
             self.close()
@@ -46,17 +45,20 @@ class Archive:
     def __contains__(self, name: str) -> bool:
         return name in self.names
 
-    def say(self, name: str) -> str:
-        """Name a file for a reader, with the archive that holds it."""
+    def describe(self, name: str) -> str:
+        """Return the path of a file for messages, with the archive that holds it."""
         if self.path.is_dir():
             return str(self.path / name)
         return f"{self.path}: {self.inside / name}"
 
     def read(self, name: str) -> bytes:
         """Return a file's bytes."""
-        with naming(self.say(name)):
-            if self.names[name] > LARGEST:
-                raise CelstackError(f"{self.say(name)}: {self.names[name]} bytes are too many")
+        with blame_file(self.describe(name)):
+            if self.names[name] > MAX_ARCHIVE_MEMBER_BYTES:
+                raise CelstackError(
+                    f"{self.describe(name)}: {self.names[name]} bytes, more than the limit of "
+                    f"{MAX_ARCHIVE_MEMBER_BYTES}"
+                )
             member = str(self.inside / name)
             if self._zip is not None:
                 return self._zip.read(member)
@@ -67,7 +69,7 @@ class Archive:
             return (self.path / name).read_bytes()
 
     def _list(self) -> dict[str, int]:
-        """List all files with their sizes."""
+        """Return the size of each file by name."""
         if self.path.is_dir():
             files = (file for file in self.path.rglob("*") if file.is_file())
             return {f.relative_to(self.path).as_posix(): f.stat().st_size for f in files}

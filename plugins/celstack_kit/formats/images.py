@@ -1,4 +1,4 @@
-"""Turn image files of any mode into upright RGB."""
+"""Decode image files of any mode to upright RGB."""
 
 import io
 import warnings
@@ -15,32 +15,40 @@ from torch import Tensor
 
 from celstack import CelstackError
 from celstack.data import readable_formats
-from celstack_kit.formats.read_errors import naming
+from celstack_kit.formats.read_errors import blame_file
 
 
-def decode(file: Path | bytes, name: str, least: int | None = None) -> Image.Image:
-    """Return an image in RGB, turned as its camera was, or say that this file is damaged.
+def decode(file: Path | bytes, name: str, min_side: int | None = None) -> Image.Image:
+    """Decode an image to RGB and apply its EXIF orientation.
 
-    What shows through goes over white; 16 bits become 8. A large JPEG may come out smaller,
-    which is much faster, but neither side below ``least``.
+    Transparent pixels are blended over white, and 16-bit gray is reduced to 8 bits.
+
+    Args:
+        file: Path or content of the file.
+        name: The file's name for messages.
+        min_side: Let the JPEG decoder downscale, which is much faster, as long as no side
+            becomes shorter than this.
+
+    Raises:
+        CelstackError: The file is damaged or not an image.
     """
-    with _opened(file, name) as image:
-        if least is not None:
-            image.draft(None, (least, least))
+    with _open_image(file, name) as image:
+        if min_side is not None:
+            image.draft(None, (min_side, min_side))
         return _rgb(ImageOps.exif_transpose(image))
 
 
 def upright_size(file: Path) -> tuple[int, int]:
-    """Return width and height as they are after turning, without decoding the image."""
-    with _opened(file, str(file)) as image:
+    """Return width and height after applying the EXIF orientation, without decoding pixels."""
+    with _open_image(file, str(file)) as image:
         width, height = image.size
         sideways = image.getexif().get(ExifTags.Base.Orientation, 1) >= 5
     return (height, width) if sideways else (width, height)
 
 
 def decode_ids(file: Path) -> NDArray[np.int32]:
-    """Return the one channel of a mask as it is stored, without a look at its palette."""
-    with _opened(file, str(file)) as image:
+    """Return the ids of a single-channel mask; palette indices are not mapped to colors."""
+    with _open_image(file, str(file)) as image:
         ids = np.asarray(image).astype(np.int32)
     if ids.ndim != 2:
         raise CelstackError(f"{file}: a mask has one channel of ids, not {ids.shape[-1]}")
@@ -50,20 +58,20 @@ def decode_ids(file: Path) -> NDArray[np.int32]:
 
 
 def as_tensor(image: Image.Image) -> UInt8[Tensor, "3 H W"]:
-    """Return the pixels of an RGB image, channels first."""
+    """Convert an RGB image to a tensor, channels first."""
     return torch.from_numpy(np.array(image)).permute(2, 0, 1).contiguous()
 
 
 @contextmanager
-def _opened(file: Path | bytes, name: str) -> Iterator[Image.Image]:
+def _open_image(file: Path | bytes, name: str) -> Iterator[Image.Image]:
     source = io.BytesIO(file) if isinstance(file, bytes) else file
-    with naming(name), warnings.catch_warnings():
-        # Pillow warns of odd notes in a file, about which nobody can do anything.
+    with blame_file(name), warnings.catch_warnings():
+        # Pillow warns about malformed metadata, which does not matter here.
         warnings.simplefilter("ignore")
         try:
             image = Image.open(source, formats=readable_formats())
         except UnidentifiedImageError:
-            # Pillow's words name an address in memory.
+            # Pillow's own message contains a memory address.
             raise CelstackError(f"{name}: damaged or unreadable (not a known image)") from None
         with image:
             yield image
@@ -71,7 +79,7 @@ def _opened(file: Path | bytes, name: str) -> Iterator[Image.Image]:
 
 def _rgb(image: Image.Image) -> Image.Image:
     if image.mode.startswith("I"):
-        # Grey of 16 bits, which Pillow would cut off at 255.
+        # 16-bit gray, which Pillow would clip at 255.
         levels = np.asarray(image).astype(np.int64).clip(0, 65535)
         image = Image.fromarray(np.round(levels / 257).astype(np.uint8))
     elif image.has_transparency_data:

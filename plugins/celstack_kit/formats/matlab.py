@@ -1,7 +1,7 @@
-"""Arrays of numbers in MATLAB 5 files, read strictly.
+"""Read numeric arrays from MATLAB 5 files, with strict checks.
 
-Not by SciPy, whose compiled reader believes what a file says of itself: a damaged one ends the
-process, and one that claims terabytes asks for them.
+SciPy's compiled reader trusts the sizes in a file: a damaged file can crash the process, or
+allocate terabytes. So this reader checks sizes first.
 """
 
 import struct
@@ -13,62 +13,64 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-HEADER = 128
-CHUNK = 2**20
+HEADER_BYTES = 128
+CHUNK_BYTES = 2**20
 MATRIX, COMPRESSED = 14, 15
 FLAGS, DIMENSIONS, NAME = 6, 5, 1
 NUMBERS = dict(zip(range(1, 8), ("i1", "u1", "i2", "u2", "i4", "u4", "f4"), strict=True))
 NUMBERS |= {9: "f8", 12: "i8", 13: "u8"}
-"""How numbers are stored, by the type of an element ..."""
+"""NumPy types in which numbers are stored, by the type code of a data element."""
 CLASSES = ("f8", "f4", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")
-FIRST_CLASS = 6
-"""... and what they are, by the class of an array; small ones may be stored as smaller."""
+FIRST_NUMERIC_CLASS = 6
+"""Class code of CLASSES[0]; numbers may be stored in a smaller type than their class."""
 COMPLEX = 8
-DENSEST = 1100
-"""Zlib packs no byte into less than a thousandth."""
-DEEPEST = 8
-"""No image or label has more dimensions."""
+MAX_COMPRESSION_RATIO = 1100
+"""Zlib compresses by at most about 1000:1; larger claims are false."""
+MAX_DIMENSIONS = 8
+"""Arrays of images and labels have fewer dimensions."""
 
 
 def read_arrays(path: Path, names: Container[str]) -> dict[str, NDArray[np.generic]]:
-    """Return the arrays of real numbers that have these names.
+    """Return the real arrays with these names.
 
-    A file that is damaged raises ValueError or OSError.
+    Raises:
+        ValueError: The file is damaged.
+        OSError: The file cannot be read.
     """
     with path.open("rb") as file:
-        header, size = file.read(HEADER), path.stat().st_size
-        # The last two bytes are MI, and tell by their order which byte comes first.
+        header, size = file.read(HEADER_BYTES), path.stat().st_size
+        # The last two bytes are the characters MI in the byte order of the file.
         order = {b"IM": "<", b"MI": ">"}.get(header[126:], "")
         if not order or header[125 if order == "<" else 124] != 1:
             raise ValueError("no MATLAB file of version 5")
         found = {}
         while file.tell() < size:
-            kind, length = struct.unpack(f"{order}II", _exactly(file, 8))
+            kind, length = struct.unpack(f"{order}II", _read_exactly(file, 8))
             end = file.tell() + length
             if end > size:
                 raise ValueError(f"{length} bytes at byte {end - length}, but it ends before")
             if kind in (MATRIX, COMPRESSED):
-                packed = _Unpacked(file, length) if kind == COMPRESSED else None
+                packed = _DecompressedElement(file, length) if kind == COMPRESSED else None
                 read = _read_matrix(packed or file, order, names, length, packed is not None)
                 found.update(read)
             file.seek(end)
     return found
 
 
-class _Unpacked:
-    """What a compressed element holds, unpacked as it is asked for."""
+class _DecompressedElement:
+    """The stream that decompresses a compressed element on demand."""
 
     def __init__(self, file: BinaryIO, length: int) -> None:
         self.file, self.left = file, length
         self.unpack = zlib.decompressobj()
 
     def read(self, size: int, /) -> bytes:
-        """Return so many bytes, or fewer at the end."""
+        """Return ``size`` decompressed bytes, or fewer at the end."""
         parts = []
         while size and not self.unpack.eof:
             packed = self.unpack.unconsumed_tail
             if not packed:
-                packed = self.file.read(min(CHUNK, self.left))
+                packed = self.file.read(min(CHUNK_BYTES, self.left))
                 self.left -= len(packed)
             try:
                 parts.append(self.unpack.decompress(packed, size))
@@ -81,52 +83,60 @@ class _Unpacked:
 
 
 def _read_matrix(
-    stream: BinaryIO | _Unpacked, order: str, names: Container[str], length: int, packed: bool
+    stream: BinaryIO | _DecompressedElement,
+    order: str,
+    names: Container[str],
+    length: int,
+    packed: bool,
 ) -> dict[str, NDArray[np.generic]]:
-    """Return the array of one element under its name; nothing if it is not wanted."""
+    """Return the array of a matrix element by name, or {} if it is not one of ``names``."""
     if packed:
-        kind, inner = struct.unpack(f"{order}II", _exactly(stream, 8))
+        kind, inner = struct.unpack(f"{order}II", _read_exactly(stream, 8))
         if kind != MATRIX:
             return {}
-        if inner > DENSEST * length:
+        if inner > MAX_COMPRESSION_RATIO * length:
             raise ValueError(f"{inner} bytes, packed into {length}")
         length = inner
-    flags = np.frombuffer(_small(stream, order, FLAGS, length), f"{order}u4")
-    dimensions = np.frombuffer(_small(stream, order, DIMENSIONS, length), f"{order}i4")
-    name = _small(stream, order, NAME, length).decode("ascii", "replace")
+    flags = np.frombuffer(_read_small_element(stream, order, FLAGS, length), f"{order}u4")
+    dimensions = np.frombuffer(
+        _read_small_element(stream, order, DIMENSIONS, length), f"{order}i4"
+    )
+    name = _read_small_element(stream, order, NAME, length).decode("ascii", "replace")
     if name not in names:
         return {}
-    if len(flags) != 2 or not 1 <= len(dimensions) <= DEEPEST or (dimensions < 0).any():
-        raise ValueError(f"{name} has no sound size")
-    number = (int(flags[0]) & 255) - FIRST_CLASS
+    if len(flags) != 2 or not 1 <= len(dimensions) <= MAX_DIMENSIONS or (dimensions < 0).any():
+        raise ValueError(f"{name} has no valid size")
+    number = (int(flags[0]) & 255) - FIRST_NUMERIC_CLASS
     if not 0 <= number < len(CLASSES) or int(flags[0]) >> 8 & COMPLEX:
         return {}
-    kind, size, data = _tag(stream, order)
+    kind, size, data = _read_tag(stream, order)
     stored = np.dtype(f"{order}{NUMBERS.get(kind, 'V0')}")
     shape = [int(count) for count in dimensions]
-    # As Python's whole numbers, which never overflow.
+    # As Python integers, which do not overflow.
     count = int(np.prod(np.array(shape, dtype=object)))
     if not stored.itemsize or size != count * stored.itemsize or size > length:
         raise ValueError(f"{name} is {shape}, which are not {size} bytes")
-    numbers = np.frombuffer(data[:size] if data else _filled(stream, size), stored)
+    numbers = np.frombuffer(data[:size] if data else _read_into_array(stream, size), stored)
     return {name: numbers.reshape(shape, order="F").astype(CLASSES[number], copy=False)}
 
 
-def _small(stream: BinaryIO | _Unpacked, order: str, wanted: int, length: int) -> bytes:
-    """Return the bytes of an element that is small and of one type."""
-    kind, size, data = _tag(stream, order)
+def _read_small_element(
+    stream: BinaryIO | _DecompressedElement, order: str, wanted: int, length: int
+) -> bytes:
+    """Return the bytes of an element of at most 1 KiB, which must be of the wanted type."""
+    kind, size, data = _read_tag(stream, order)
     if kind != wanted or size > min(length, 2**10):
         raise ValueError(f"an element of type {kind} and {size} bytes, where {wanted} belongs")
     if data:
         return data[:size]
-    content = _exactly(stream, size)
-    _exactly(stream, -size % 8)
+    content = _read_exactly(stream, size)
+    _read_exactly(stream, -size % 8)
     return content
 
 
-def _tag(stream: BinaryIO | _Unpacked, order: str) -> tuple[int, int, bytes]:
-    """Return type and size of an element; of one with up to four bytes, these, too."""
-    head = _exactly(stream, 8)
+def _read_tag(stream: BinaryIO | _DecompressedElement, order: str) -> tuple[int, int, bytes]:
+    """Read an element's tag; return type, size and, for at most four bytes, the data itself."""
+    head = _read_exactly(stream, 8)
     word, size = struct.unpack(f"{order}II", head)
     if word >> 16:
         if word >> 16 > 4:
@@ -135,17 +145,17 @@ def _tag(stream: BinaryIO | _Unpacked, order: str) -> tuple[int, int, bytes]:
     return word, size, b""
 
 
-def _exactly(stream: BinaryIO | _Unpacked, size: int) -> bytes:
+def _read_exactly(stream: BinaryIO | _DecompressedElement, size: int) -> bytes:
     data = stream.read(size)
     if len(data) < size:
         raise ValueError("it ends too soon")
     return data
 
 
-def _filled(stream: BinaryIO | _Unpacked, size: int) -> NDArray[np.uint8]:
-    """Read so many bytes, without a second copy of what may be gigabytes."""
+def _read_into_array(stream: BinaryIO | _DecompressedElement, size: int) -> NDArray[np.uint8]:
+    """Read ``size`` bytes into one buffer; concatenated chunks would double the memory."""
     buffer = np.empty(size, np.uint8)
-    for start in range(0, size, CHUNK):
-        part = _exactly(stream, min(CHUNK, size - start))
+    for start in range(0, size, CHUNK_BYTES):
+        part = _read_exactly(stream, min(CHUNK_BYTES, size - start))
         buffer[start : start + len(part)] = np.frombuffer(part, np.uint8)
     return buffer

@@ -1,4 +1,4 @@
-"""Name the files that are damaged, or leave them out and count them."""
+"""Report damaged files by name, or skip and count them."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
@@ -13,25 +13,35 @@ LOG = logging.getLogger("celstack")
 
 
 @contextmanager
-def naming(file: object) -> Iterator[None]:
-    """Tell whatever goes wrong inside as the fault of this file."""
+def blame_file(file: object) -> Iterator[None]:
+    """Re-raise any exception of this block as a CelstackError that names the file."""
     try:
         yield
     except (CelstackError, MemoryError):
         raise
     except FileNotFoundError as error:
-        raise CelstackError(f"{file}: damaged or unreadable (it is not there)") from error
-    # Readers of other people's formats fail in too many ways to list.
+        raise CelstackError(f"{file}: damaged or unreadable (no such file)") from error
+    # Third-party readers raise too many kinds of exceptions to list.
     except Exception as error:
         raise CelstackError(
             f"{file}: damaged or unreadable ({describe_error(error)})"
         ) from error
 
 
-def sound(
+def load_valid(
     dataset: str, names: Iterable[str], load: Callable[[str], Loaded], skip_broken: bool
 ) -> list[tuple[str, Loaded]]:
-    """Load each, with its name; those that cannot be are skipped and counted, if so wished."""
+    """Load files by name, skipping those that raise CelstackError if ``skip_broken``.
+
+    Args:
+        dataset: Name of the dataset, for messages.
+        names: The files.
+        load: Loads one file, or raises CelstackError.
+        skip_broken: Leave broken files out and log how many there are, instead of raising.
+
+    Returns:
+        The names and contents of the files that could be loaded.
+    """
     loaded, broken = [], []
     for name in names:
         try:

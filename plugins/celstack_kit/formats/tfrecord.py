@@ -1,8 +1,9 @@
-"""TFRecord files, without TensorFlow: one record after another, each with its checksums."""
+"""Read TFRecord files, verifying their CRC-32C checksums, without TensorFlow."""
 
 import gzip
 import io
 import struct
+import warnings
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,32 +11,36 @@ from pathlib import Path
 
 from celstack import CelstackError
 from celstack.text import describe_error
-from celstack_kit.formats.crc32c import crc32c
-from celstack_kit.formats.read_errors import naming
+from celstack_kit.formats.read_errors import blame_file
 
-HEAD = struct.Struct("<QI")
-"""The length of a record, and the checksum of these eight bytes."""
-TAIL = struct.Struct("<I")
-LARGEST = 2**28
-"""No record that we know of has more bytes; one that claims more is not read."""
-GZIP = b"\x1f\x8b"
+with warnings.catch_warnings():
+    # Without its C extension the package works, but warns that it is slower.
+    warnings.simplefilter("ignore", RuntimeWarning)
+    import google_crc32c
+
+HEADER = struct.Struct("<QI")
+"""Length of a record, and the checksum of the length's eight bytes."""
+FOOTER = struct.Struct("<I")
+MAX_RECORD_BYTES = 2**28
+"""Larger records are refused; those of published files are far smaller."""
+GZIP_MAGIC = b"\x1f\x8b"
 
 
 def records(path: Path) -> Iterator[bytes | CelstackError]:
-    """Read the records of a file one by one, packed with gzip or not.
+    """Yield the records of a file, which may be compressed with gzip.
 
-    A damaged record comes as the error that names file and record, counted from 1. If only
-    its own bytes are wrong, the next one follows; where it is not known any more where
-    records begin, or the file is cut off, the error is the last that comes.
+    The damaged record is yielded as a CelstackError that names file and record, counted from 1.
+    If only its data is damaged, the next record follows. If its length is damaged or the file
+    is truncated, the error is the last item.
     """
-    with naming(path), path.open("rb") as raw:
-        head = raw.read(HEAD.size)
+    with blame_file(path), path.open("rb") as raw:
+        head = raw.read(HEADER.size)
         raw.seek(0)
-        # A plain file may begin with the same two bytes, but not with a checksum that fits.
-        packed = head.startswith(GZIP) and not _fits(head)
+        # An uncompressed file may begin with the same bytes, but then its checksum is valid.
+        packed = head.startswith(GZIP_MAGIC) and not _has_valid_header(head)
         if not head:
             raise CelstackError(f"{path}: it is empty")
-        if not packed and not _fits(head):
+        if not packed and not _has_valid_header(head):
             raise CelstackError(f"{path}: this is no file of TFRecords, packed or not")
         with _opened(raw, packed) as stream:
             yield from _records(path, stream)
@@ -56,34 +61,34 @@ def _records(path: Path, stream: io.BufferedReader) -> Iterator[bytes | Celstack
         number += 1
         name = f"{path}, record {number}"
         try:
-            head = stream.read(HEAD.size)
+            head = stream.read(HEADER.size)
             if not head:
                 return
-            if len(head) == HEAD.size and not _fits(head):
+            if len(head) == HEADER.size and not _has_valid_header(head):
                 yield CelstackError(f"{name}: damaged; the checksum of its length is wrong")
                 return
-            length = HEAD.unpack(head)[0] if len(head) == HEAD.size else 0
-            if length > LARGEST:
+            length = HEADER.unpack(head)[0] if len(head) == HEADER.size else 0
+            if length > MAX_RECORD_BYTES:
                 yield CelstackError(f"{name}: damaged; it claims {length} bytes")
                 return
-            data, tail = stream.read(length), stream.read(TAIL.size)
+            data, tail = stream.read(length), stream.read(FOOTER.size)
         except (OSError, EOFError, zlib.error) as error:
             yield CelstackError(f"{name}: damaged or unreadable ({describe_error(error)})")
             return
-        if len(tail) < TAIL.size:
+        if len(tail) < FOOTER.size:
             yield CelstackError(f"{name}: the file ends in the middle of it")
             return
-        if masked(data) == TAIL.unpack(tail)[0]:
+        if masked_crc32c(data) == FOOTER.unpack(tail)[0]:
             yield data
         else:
             yield CelstackError(f"{name}: damaged; the checksum of its bytes is wrong")
 
 
-def _fits(head: bytes) -> bool:
-    return len(head) == HEAD.size and masked(head[:8]) == HEAD.unpack(head)[1]
+def _has_valid_header(head: bytes) -> bool:
+    return len(head) == HEADER.size and masked_crc32c(head[:8]) == HEADER.unpack(head)[1]
 
 
-def masked(data: bytes) -> int:
-    """Return the checksum as the format stores it: turned and shifted."""
-    checksum = crc32c(data)
+def masked_crc32c(data: bytes) -> int:
+    """Return the masked CRC-32C checksum that TFRecords store."""
+    checksum: int = google_crc32c.value(data)
     return ((checksum >> 15 | checksum << 17) + 0xA282EAD8) & 0xFFFFFFFF

@@ -1,1 +1,1 @@
-"""Predictors: from an image to transform parameters."""
+"""Predictors: plugins that map images to transform parameters."""

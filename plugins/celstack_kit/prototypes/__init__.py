@@ -1,1 +1,1 @@
-"""Prototypes: where sprites and backgrounds come from."""
+"""Prototypes: plugins that hold the learnable sprites and backgrounds."""

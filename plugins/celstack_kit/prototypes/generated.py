@@ -1,4 +1,4 @@
-"""Generated: images that a small network makes from learnable latents."""
+"""Generated: images that a small network decodes from learnable latent vectors."""
 
 from typing import Annotated
 
@@ -12,10 +12,10 @@ from celstack.geometry import softclip
 
 
 class Generated(Prototype):
-    """One latent vector per image, and one network that turns them all into pixels.
+    """One latent vector per image, and one network that decodes all of them.
 
-    What the images have in common is learned once. At the start each pixel is near 0.5, so
-    masks begin half transparent everywhere.
+    The images share the network's parameters. Initial pixels are near 0.5, so masks are half
+    transparent everywhere.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class Generated(Prototype):
         self.hidden = hidden
 
     def prepare(self, sample: Float[Tensor, "N C H W"], with_alpha: bool) -> None:
-        """Make latents and network."""
+        """Initialize latent vectors and network."""
         height, width = self.size or (sample.shape[2], sample.shape[3])
         self.shape = (sample.shape[1] + with_alpha, height, width)
         self.with_alpha = with_alpha
@@ -46,14 +46,14 @@ class Generated(Prototype):
         )
 
     def images(self) -> Float[Tensor, "K D h w"]:
-        """Generate all images; only colours are clipped here."""
+        """Decode all images: colors, softly clipped, and alpha, which is clipped later."""
         values = 0.5 + self.network(self.latents).view(self.count, *self.shape)
         if not self.with_alpha:
             return torch.cat([softclip(values), torch.ones_like(values[:, :1])], dim=1)
         return torch.cat([softclip(values[:, :-1]), values[:, -1:]], dim=1)
 
     def per_image(self) -> list[nn.Parameter]:
-        """List the latents; the network belongs to all images."""
+        """Return the latent vectors; the network is shared by all images."""
         return [self.latents]
 
 

@@ -21,10 +21,10 @@ from celstack.model import LayerStack
 
 
 class Exhaustive(CandidateSelector):
-    """The true minimum of Eq. 5: all (K+1)^L combinations, for every background.
+    """The global minimum of Eq. 5 over all (K+1)^L combinations and all backgrounds.
 
-    With ``empty_cost``, the price lambda of Eq. 5, a layer may stay empty. More than
-    ``most`` combinations are refused.
+    With ``empty_cost``, the price lambda of Eq. 5, a layer may stay empty. Models with more
+    than ``most`` combinations are refused.
     """
 
     def __init__(
@@ -36,12 +36,12 @@ class Exhaustive(CandidateSelector):
         self.most = most
 
     def check(self, decomposer: Decomposer) -> None:
-        """Refuse a model with too many combinations."""
+        """Raise CelstackError if the model has too many combinations."""
         super().check(decomposer)
         layers = decomposer.compositor.layers
         choices = decomposer.sprites.count + (self.empty_cost is not None)
         backgrounds = decomposer.backgrounds.count if decomposer.backgrounds is not None else 1
-        # The power itself may be astronomical: compare logarithms first.
+        # In logarithms, since the power itself may be huge.
         if layers * math.log(choices) + math.log(backgrounds) > math.log(self.most) + 1e-9:
             raise CelstackError(
                 f"{choices} choices on each of {layers} layers, for each background "
@@ -57,7 +57,7 @@ class Exhaustive(CandidateSelector):
         occlusion: Float[Tensor, "B L L"],
         price: float | None,
     ) -> tuple[Int[Tensor, "B L"], Int[Tensor, " B"]]:
-        """Go through all choices for all layers but the last, which is solved at once."""
+        """Enumerate the choices of all layers but the last, which is optimized in one step."""
         layers, last = len(candidates), len(candidates) - 1
         batch, count = candidates[last].alpha.shape[:2]
         charge = 0.0 if price is None else price * images[0].numel()
@@ -67,7 +67,7 @@ class Exhaustive(CandidateSelector):
         background = torch.zeros(batch, dtype=torch.int64, device=images.device)
         for which in range(backdrops.shape[1]):
             for others in product(choices, repeat=last):
-                stack = _stacked(candidates, backdrops[:, which], occlusion, others)
+                stack = _put_sprites(candidates, backdrops[:, which], occlusion, others)
                 saved, best = stack.gains(last, images, candidates[last]).max(1)
                 saved = saved - charge
                 if price is not None:
@@ -85,7 +85,7 @@ class Exhaustive(CandidateSelector):
         return sprite, background
 
 
-def _stacked(
+def _put_sprites(
     candidates: list[Candidates],
     backdrop: Float[Tensor, "B C H W"],
     occlusion: Float[Tensor, "B L L"],

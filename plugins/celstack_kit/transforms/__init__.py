@@ -1,1 +1,1 @@
-"""Transforms: what may happen to a sprite on its way to the canvas."""
+"""Transforms: plugins that warp sprites or change their colors."""

@@ -1,4 +1,4 @@
-"""Affine: turn, stretch, shear and shift a sprite."""
+"""Affine: rotate, scale, shear and translate a sprite."""
 
 import torch
 from jaxtyping import Float
@@ -8,12 +8,12 @@ from celstack import BrowserCode, Warp, hookimpl
 
 
 class Affine(Warp):
-    """Any map that keeps parallels parallel (paper, supplementary C.2).
+    """An affine warp (paper, supplementary C.2).
 
-    Convention: source = (I + A) point + t. The parameters are the rows of [A | t],
+    Convention: source = (I + The) point + t. The parameters are the rows of [The | t],
     a b tx c d ty, so that source x = (1 + a) x + b y + tx and source y = c x + (1 + d) y
-    + ty. They say where the canvas looks, in half sprites: a positive tx moves the sprite
-    left, a positive a makes it narrower.
+    + ty. They map canvas points to sprite points, in half sprites: a positive tx moves the
+    sprite left, a positive a makes it narrower.
     """
 
     num_params = 6
@@ -21,21 +21,21 @@ class Affine(Warp):
     def pull(
         self, points: Float[Tensor, "n m 2"], params: Float[Tensor, "n 6"]
     ) -> Float[Tensor, "n m 2"]:
-        """Add to each point what the matrix adds to the identity."""
+        """Add the displacement The point + t to each point."""
         matrix = params.view(-1, 2, 3)
-        # Points are rows, so the matrix stands transposed on their right.
+        # Points are row vectors, so they are multiplied by the transposed matrix.
         return points + points @ matrix[:, :, :2].mT + matrix[:, None, :, 2]
 
     def matrix(self, params: Float[Tensor, "n 6"]) -> Float[Tensor, "n 2 3"]:
-        """Return the same map as a matrix."""
+        """Return the warp as a matrix."""
         return params.view(-1, 2, 3) + torch.eye(2, 3).to(params)
 
-    def params_from_matrix(self, matrix: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n 6"]:
-        """Take the identity away from the matrix."""
+    def place(self, matrix: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n 6"]:
+        """Return the matrix minus the identity."""
         return (matrix - torch.eye(2, 3).to(matrix)).flatten(1)
 
     def browser(self) -> BrowserCode:
-        """Read affine.js."""
+        """Return the JavaScript version, affine.js."""
         return BrowserCode.beside(__file__)
 
 

@@ -1,4 +1,4 @@
-"""Color: change a sprite's colours, channel by channel."""
+"""Color: scale and shift the color channels of a sprite."""
 
 import torch
 from jaxtyping import Float
@@ -11,34 +11,34 @@ from celstack.geometry import softclip
 class Color(Transform):
     """Gain and offset per channel, softly clipped (paper, supplementary C.2).
 
-    The parameters are the gains' distance from 1, then the offsets, each in the order of
-    the channels. Alpha passes through.
+    The parameters are the gains minus 1, then the offsets, each in the order of channels.
+    Alpha is unchanged.
     """
 
     num_params = 6
 
     def prepare(self, channels: int) -> None:
-        """Take two parameters for each channel."""
+        """Use two parameters for each channel."""
         self.num_params = 2 * channels
 
     def forward(
         self, images: Float[Tensor, "n D h w"], params: Float[Tensor, "n P"]
     ) -> Float[Tensor, "n D h w"]:
-        """Scale and shift the colours."""
+        """Apply gains and offsets to the colors."""
         gain, offset = params[:, :, None, None].chunk(2, dim=1)
-        colours, alpha = images.split([images.shape[1] - 1, 1], dim=1)
-        colours = softclip(torch.addcmul(offset, colours, 1 + gain))
-        return torch.cat([colours, alpha], dim=1)
+        colors, alpha = images.split([images.shape[1] - 1, 1], dim=1)
+        colors = softclip(torch.addcmul(offset, colors, 1 + gain))
+        return torch.cat([colors, alpha], dim=1)
 
     def tint(
         self, gains: Float[Tensor, "n C"], offsets: Float[Tensor, "n C"] | None = None
     ) -> Float[Tensor, "n P"]:
-        """Scale the colours, and shift them only if told to."""
+        """Return the parameters of these gains and offsets; offsets default to 0."""
         shifts = torch.zeros_like(gains) if offsets is None else offsets
         return torch.cat([gains - 1, shifts], dim=1)
 
     def browser(self) -> BrowserCode:
-        """Read color.js."""
+        """Return the JavaScript version, color.js."""
         return BrowserCode.beside(__file__)
 
 

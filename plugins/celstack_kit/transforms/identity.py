@@ -1,4 +1,4 @@
-"""Identity: leave sprites as they are."""
+"""Identity: leave sprites unchanged."""
 
 from jaxtyping import Float
 from torch import Tensor
@@ -7,7 +7,7 @@ from celstack import BrowserCode, Transform, hookimpl
 
 
 class Identity(Transform):
-    """No parameters, no change."""
+    """The transform without parameters or effect."""
 
     num_params = 0
 
@@ -16,11 +16,11 @@ class Identity(Transform):
         images: Float[Tensor, "n D h w"],
         params: Float[Tensor, "n 0"],  # noqa: ARG002
     ) -> Float[Tensor, "n D h w"]:
-        """Return the images themselves."""
+        """Return the images."""
         return images
 
     def browser(self) -> BrowserCode:
-        """Read identity.js."""
+        """Return the JavaScript version, identity.js."""
         return BrowserCode.beside(__file__)
 
 

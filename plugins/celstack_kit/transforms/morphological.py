@@ -1,4 +1,4 @@
-"""Morphological: make a sprite's bright or opaque parts thicker or thinner."""
+"""Morphological: dilate or erode the bright and opaque parts of a sprite."""
 
 from typing import Literal
 
@@ -13,13 +13,12 @@ REST = 5.0
 
 
 class Morphological(Transform):
-    """Soft dilation and erosion, of colours and alpha alike.
+    """Soft dilation and erosion, of colors and alpha alike.
 
-    A pixel becomes the mean of its window of ``size`` x ``size`` pixels x, with weights
-    e^(alpha x) sigmoid(beta + rest); rest is 5 at the centre and -5 around it. A large
+    The pixel becomes the weighted mean of its ``size`` x ``size`` neighborhood x, with weights
+    e^(alpha x) sigmoid(beta + rest); rest is 5 at the center and -5 around it. The large
     alpha dilates, a large negative one erodes. The parameters are alpha, then beta row by
-    row: the first is for the neighbour above and to the left. Beyond the border, the
-    border's pixels go on.
+    row, beginning with the neighbor above and to the left. Borders are padded by replication.
     """
 
     rest: Float[Tensor, " k"]
@@ -35,9 +34,9 @@ class Morphological(Transform):
     def forward(
         self, images: Float[Tensor, "n D h w"], params: Float[Tensor, "n P"]
     ) -> Float[Tensor, "n D h w"]:
-        """Take the weighted means."""
+        """Compute the weighted means."""
         height, width = images.shape[-2:]
-        padded = _extend(images, self.size // 2)
+        padded = _pad_replicate(images, self.size // 2)
         windows = torch.stack(
             [
                 padded[:, :, top : top + height, left : left + width]
@@ -48,22 +47,22 @@ class Morphological(Transform):
         rest = self.rest.to(params.dtype)
         alpha, beta = params[:, :1, None, None], params[:, 1:]
         kernel = logsigmoid(beta + rest).T[:, :, None, None, None]
-        # As logarithms, so that no alpha is too large: softmax subtracts the greatest.
+        # In the log domain, since softmax is stable for any alpha.
         shares = (alpha * windows + kernel).softmax(0)
-        # At zero these shares still blur a little, and no other kernel would do: one that
-        # is never negative and a delta at zero has its minimum there, hence no gradient.
-        # So the blur of the rest pose is taken back near zero, and only there.
+        # At zero parameters these weights still blur a little. The nonnegative kernel that is a
+        # delta at zero would have a minimum there, and no gradient. So the blur of the rest
+        # pose is subtracted near zero, and only there.
         near = (-params.square().sum(1)).exp()[:, None, None, None]
         blur = logsigmoid(rest).softmax(0)[:, None, None, None, None]
         return near * images + ((shares - near * blur) * windows).sum(0)
 
     def browser(self) -> BrowserCode:
-        """Read morphological.js."""
+        """Return the JavaScript version, morphological.js."""
         return BrowserCode.beside(__file__, size=self.size)
 
 
-def _extend(images: Float[Tensor, "n D h w"], border: int) -> Float[Tensor, "n D H W"]:
-    # Not torch's pad with "replicate": on CUDA its gradients are not the same every time.
+def _pad_replicate(images: Float[Tensor, "n D h w"], border: int) -> Float[Tensor, "n D H W"]:
+    # Not torch's pad with "replicate", whose gradient on CUDA is not deterministic.
     for axis in (2, 3):
         first, last = images.narrow(axis, 0, 1), images.narrow(axis, -1, 1)
         images = torch.cat([first] * border + [images] + [last] * border, dim=axis)

@@ -1,4 +1,4 @@
-"""Position: put a sprite somewhere on the canvas, smaller than the canvas."""
+"""Position: place a sprite on the canvas, at most as large as the canvas."""
 
 import torch
 from jaxtyping import Float
@@ -7,17 +7,16 @@ from torch import Tensor
 from celstack import BrowserCode, Warp, hookimpl
 from celstack.geometry import softexp
 
-LEAST = 1e-9
-"""So small a share of the canvas is lost when a sprite covers all of it: no pixel's worth."""
+MIN_EXTRA_SCALE = 1e-9
+"""Lower bound of e^s, in place of 0, when a sprite covers the whole canvas."""
 
 
 class Position(Warp):
-    """Scale and translation for coarse placing (paper, supplementary C.2).
+    """Scale and translation for coarse placement (paper, supplementary C.2).
 
-    The parameters are s, and how far right and down the canvas's centre looks in the
-    sprite, in half sprites: source = (1 + e^s) point + shift. In the rest pose the sprite
-    covers half the canvas's longer side, centred; its longer side never
-    exceeds the canvas's.
+    The parameters are s and the sprite point (x, y) that the canvas's center maps to, in half
+    sprites: source = (1 + e^s) point + shift. In the rest pose the sprite is centered and
+    covers half the canvas's longer side; its longer side never exceeds the canvas's.
     """
 
     num_params = 3
@@ -26,25 +25,27 @@ class Position(Warp):
     def pull(
         self, points: Float[Tensor, "n m 2"], params: Float[Tensor, "n 3"]
     ) -> Float[Tensor, "n m 2"]:
-        """Look from the canvas into the sprite."""
+        """Map canvas points to sprite points."""
         shrink = 1 + softexp(params[:, :1])
         return points * shrink[:, None] + params[:, None, 1:]
 
     def matrix(self, params: Float[Tensor, "n 3"]) -> Float[Tensor, "n 2 3"]:
-        """Return the same map as a matrix."""
+        """Return the warp as a matrix."""
         shrink = 1 + softexp(params[:, 0])
         scale = torch.diag_embed(torch.stack([shrink, shrink], dim=1))
         return torch.cat([scale, params[:, 1:, None]], dim=2)
 
-    def params_from_matrix(self, matrix: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n 3"]:
-        """Keep the size and the centre; a turn cannot be followed, nor a size above 1."""
+    def place(self, matrix: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n 3"]:
+        """Keep size and center; rotations, and sizes above 1, cannot be represented."""
         linear, shift = matrix[:, :, :2], matrix[:, :, 2:]
         shrink = torch.linalg.det(linear).abs().sqrt()[:, None].clamp_min(1.0)
-        centre = -torch.linalg.solve(linear, shift)[:, :, 0]
-        return torch.cat([(shrink - 1).clamp_min(LEAST).log(), -shrink * centre], dim=1)
+        center = -torch.linalg.solve(linear, shift)[:, :, 0]
+        return torch.cat(
+            [(shrink - 1).clamp_min(MIN_EXTRA_SCALE).log(), -shrink * center], dim=1
+        )
 
     def browser(self) -> BrowserCode:
-        """Read position.js."""
+        """Return the JavaScript version, position.js."""
         return BrowserCode.beside(__file__)
 
 

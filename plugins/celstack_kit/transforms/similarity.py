@@ -1,4 +1,4 @@
-"""Similarity: turn, resize and shift a sprite without distorting it."""
+"""Similarity: rotate, scale and translate a sprite."""
 
 import torch
 from jaxtyping import Float
@@ -20,33 +20,33 @@ class Similarity(Warp):
     def pull(
         self, points: Float[Tensor, "n m 2"], params: Float[Tensor, "n 4"]
     ) -> Float[Tensor, "n m 2"]:
-        """Undo the shift, then the turn, then the resize."""
+        """Undo the translation, then the rotation, then the scale."""
         log_scale, angle, shift = params[:, 0], params[:, 1], params[:, 2:]
         cos, sin = angle.cos(), angle.sin()
-        # Points are rows, so multiplying by the turn matrix turns them back.
-        turn = torch.stack([cos, -sin, sin, cos], dim=-1).view(-1, 2, 2)
+        # Points are row vectors, so multiplying by the rotation matrix rotates them back.
+        rotation = torch.stack([cos, -sin, sin, cos], dim=-1).view(-1, 2, 2)
         shrink = softexp(-log_scale)[:, None, None]
-        return shrink * ((points - shift[:, None]) @ turn)
+        return shrink * ((points - shift[:, None]) @ rotation)
 
     def matrix(self, params: Float[Tensor, "n 4"]) -> Float[Tensor, "n 2 3"]:
-        """Return the same map as a matrix."""
+        """Return the warp as a matrix."""
         cos, sin = params[:, 1].cos(), params[:, 1].sin()
         back = torch.stack([cos, sin, -sin, cos], dim=-1).view(-1, 2, 2)
         back = softexp(-params[:, 0])[:, None, None] * back
         return torch.cat([back, -back @ params[:, 2:, None]], dim=2)
 
-    def params_from_matrix(self, matrix: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n 4"]:
-        """Keep size, turn and centre; a stretch or a shear cannot be followed."""
+    def place(self, matrix: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n 4"]:
+        """Keep size, angle and center; anisotropic scale and shear cannot be represented."""
         linear, shift = matrix[:, :, :2], matrix[:, :, 2:]
         log_scale = -0.5 * torch.linalg.det(linear).abs().log()
         angle = torch.atan2(
             linear[:, 0, 1] - linear[:, 1, 0], linear[:, 0, 0] + linear[:, 1, 1]
         )
-        centre = -torch.linalg.solve(linear, shift)
-        return torch.cat([log_scale[:, None], angle[:, None], centre[:, :, 0]], dim=1)
+        center = -torch.linalg.solve(linear, shift)
+        return torch.cat([log_scale[:, None], angle[:, None], center[:, :, 0]], dim=1)
 
     def browser(self) -> BrowserCode:
-        """Read similarity.js."""
+        """Return the JavaScript version, similarity.js."""
         return BrowserCode.beside(__file__)
 
 

@@ -2,25 +2,25 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from celstack_kit.clevr.layout import LAMPS, SHAPES, Scene, Thing
-from celstack_kit.clevr.renderer import _without_specks, instances, render
+from celstack_kit.clevr.layout import LAMPS, SHAPES, ClevrObject, ClevrScene
+from celstack_kit.clevr.renderer import _remove_fireflies, instance_map, render
 
 pytest.importorskip("mitsuba")
 
 EYE = (7.5, -6.5, 5.35)
 
 
-def thing(x, y, shape="sphere", material="rubber", colour="red", size="large", turn=0.0):
-    return Thing(shape, material, colour, size, float(x), float(y), float(turn))
+def thing(x, y, shape="sphere", material="rubber", color="red", size="large", turn=0.0):
+    return ClevrObject(shape, material, color, size, float(x), float(y), float(turn))
 
 
-def scene_of(*things):
-    return Scene(things, EYE, LAMPS)
+def scene_of(*objects):
+    return ClevrScene(objects, EYE, LAMPS)
 
 
-def shown(*things, side=32, samples=16, seed=0):
-    scene = scene_of(*things)
-    ids = instances(scene, side)
+def shown(*objects, side=32, samples=16, seed=0):
+    scene = scene_of(*objects)
+    ids = instance_map(scene, side)
     return ids, render(scene, ids, samples, seed)
 
 
@@ -28,22 +28,22 @@ def shown(*things, side=32, samples=16, seed=0):
 def test_an_object_is_seen_where_the_scene_says(shape):
     scene = scene_of(thing(-1.5, 0.5, shape), thing(1.5, 1.5, shape, "metal", size="small"))
 
-    ids = instances(scene, 64)
+    ids = instance_map(scene, 64)
 
-    for number, expected in enumerate(scene.project([t.centre for t in scene.things]), 1):
+    for number, expected in enumerate(scene.project([t.center for t in scene.objects]), 1):
         found = (np.argwhere(ids == number).mean(0)[::-1] + 0.5) / 64
         np.testing.assert_allclose(found, expected, atol=0.02)
 
 
 def test_the_ground_is_background():
-    assert not instances(scene_of(), 16).any()
+    assert not instance_map(scene_of(), 16).any()
 
 
 def test_the_nearer_object_hides_the_other_one():
     behind, before = thing(0, 0), thing(1.5, -1.2)
 
-    alone = instances(scene_of(behind), 64) == 1
-    both = instances(scene_of(behind, before), 64)
+    alone = instance_map(scene_of(behind), 64) == 1
+    both = instance_map(scene_of(behind, before), 64)
 
     hidden = alone & (both == 2)
     assert hidden.sum() > 20
@@ -51,23 +51,23 @@ def test_the_nearer_object_hides_the_other_one():
 
 
 def test_a_cube_is_turned():
-    masks = [instances(scene_of(thing(0, 0, "cube", turn=t)), 32) for t in (0, np.pi / 4)]
-    quarter = instances(scene_of(thing(0, 0, "cube", turn=np.pi / 2)), 32)
+    masks = [instance_map(scene_of(thing(0, 0, "cube", turn=t)), 32) for t in (0, np.pi / 4)]
+    quarter = instance_map(scene_of(thing(0, 0, "cube", turn=np.pi / 2)), 32)
 
     assert (masks[0] != masks[1]).sum() > 5
     np.testing.assert_array_equal(masks[0], quarter)
 
 
 def test_masks_agree_with_pixels():
-    ids, image = shown(thing(-1, 0), thing(1.5, 1, "cube", colour="blue"), side=48)
+    ids, image = shown(thing(-1, 0), thing(1.5, 1, "cube", color="blue"), side=48)
     red, blue = image[..., 0].astype(int), image[..., 2].astype(int)
 
     # Pixels at an edge show both sides of it.
     inside = [ndimage.binary_erosion(ids == number) for number in (0, 1, 2)]
     assert (red - blue)[inside[1]].min() > 20
     assert (blue - red)[inside[2]].min() > 20
-    grey = np.abs(red - blue) < 40
-    assert grey[inside[0]].mean() > 0.95
+    gray = np.abs(red - blue) < 40
+    assert gray[inside[0]].mean() > 0.95
     assert min(mask.sum() for mask in inside) > 20
 
 
@@ -83,14 +83,14 @@ def test_shadows_fall_on_the_ground():
 def test_metal_shines_and_rubber_does_not():
     brightest = {}
     for material in ("rubber", "metal"):
-        ids, image = shown(thing(0, 0, material=material, colour="brown"), samples=64)
+        ids, image = shown(thing(0, 0, material=material, color="brown"), samples=64)
         levels = image[ids == 1].mean(1)
         brightest[material] = levels.max() / np.median(levels)
 
     assert brightest["metal"] > 1.5 > brightest["rubber"]
 
 
-def test_the_ground_is_a_grey_without_a_horizon():
+def test_the_ground_is_a_gray_without_a_horizon():
     _, image = shown(samples=64)
 
     assert np.ptp(image, axis=2).max() <= 2
@@ -122,7 +122,7 @@ def test_bright_specks_on_matte_objects_are_replaced():
     matte = np.ones((9, 9), bool)
     matte[:, 6:] = False
 
-    clean = _without_specks(light, ids, matte)
+    clean = _remove_fireflies(light, ids, matte)
 
     assert clean[4, 4].tolist() == [0.5] * 3
     assert clean[4, 7].tolist() == [9.0] * 3  # on metal, this is a lamp
@@ -134,6 +134,6 @@ def test_what_is_bright_at_the_edge_of_an_object_is_left_alone():
     ids = np.zeros((9, 9), np.uint8)
     ids[4, 4] = 1
 
-    clean = _without_specks(light, ids, np.ones((9, 9), bool))
+    clean = _remove_fireflies(light, ids, np.ones((9, 9), bool))
 
     np.testing.assert_array_equal(clean, light)

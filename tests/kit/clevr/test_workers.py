@@ -5,16 +5,23 @@ import numpy as np
 import pytest
 
 from celstack.errors import CelstackError
-from celstack_kit.clevr.workers import CHUNK, Job, _start, chunks, draw, processes
+from celstack_kit.clevr.workers import (
+    CHUNK_IMAGES,
+    RenderJob,
+    _start_worker,
+    available_cpus,
+    render_chunks,
+    render_image,
+)
 
 pytest.importorskip("mitsuba")
 
-JOB = Job(seed=0, split=0, least=3, most=6, samples=4, side=24)
+JOB = RenderJob(seed=0, split=0, min_objects=3, max_objects=6, samples=4, side=24)
 
 
 def whole(folder, count=12, number=2):
     """All images, instances and classes of a job."""
-    made = list(chunks(JOB, count, folder, number))
+    made = list(render_chunks(JOB, count, folder, number))
     return [np.concatenate(arrays) for arrays in zip(*made, strict=True)]
 
 
@@ -28,7 +35,7 @@ def test_an_image_depends_on_its_index_alone(dozen):
     _, arrays = dozen
 
     for index in (0, 11):
-        for array, expected in zip(arrays, draw(JOB, index), strict=True):
+        for array, expected in zip(arrays, render_image(JOB, index), strict=True):
             np.testing.assert_array_equal(array[index], expected)
 
 
@@ -48,7 +55,7 @@ def test_all_images_differ(dozen):
 def test_splits_and_seeds_have_images_of_their_own():
     jobs = [JOB, attrs.evolve(JOB, split=1), attrs.evolve(JOB, seed=1)]
 
-    assert len({draw(job, 0).image.tobytes() for job in jobs}) == 3
+    assert len({render_image(job, 0).image.tobytes() for job in jobs}) == 3
 
 
 def test_every_object_is_seen_and_has_one_class(dozen):
@@ -65,10 +72,10 @@ def test_every_object_is_seen_and_has_one_class(dozen):
 
 
 def test_finished_chunks_are_kept_when_the_work_is_interrupted(dozen, tmp_path):
-    interrupted = chunks(JOB, 10**4, tmp_path, 1)
+    interrupted = render_chunks(JOB, 10**4, tmp_path, 1)
     next(interrupted)
     interrupted.close()
-    kept = tmp_path / f"0-{CHUNK}.npz"
+    kept = tmp_path / f"0-{CHUNK_IMAGES}.npz"
     before = kept.stat().st_mtime_ns
 
     arrays = whole(tmp_path)
@@ -88,31 +95,28 @@ def scrambled(data):
 
 @pytest.mark.parametrize("damage", [cut_off, scrambled])
 def test_a_damaged_chunk_is_named(damage, dozen, tmp_path):
-    path = tmp_path / f"0-{CHUNK}.npz"
+    path = tmp_path / f"0-{CHUNK_IMAGES}.npz"
     path.write_bytes(damage((dozen[0] / path.name).read_bytes()))
 
     with pytest.raises(CelstackError) as refused:
-        whole(tmp_path, CHUNK)
+        whole(tmp_path, CHUNK_IMAGES)
 
-    advice = f"{path}: damaged; delete it, and it is rendered again ("
+    advice = f"{path}: damaged; delete it to render it again ("
     assert str(refused.value).startswith(advice)
 
 
 def test_a_process_that_fails_is_told_with_its_reason(tmp_path):
-    hopeless = attrs.evolve(JOB, least=3, most=2)
+    hopeless = attrs.evolve(JOB, min_objects=3, max_objects=2)
 
     with pytest.raises(CelstackError) as refused:
-        list(chunks(hopeless, 2, tmp_path, 1))
+        list(render_chunks(hopeless, 2, tmp_path, 1))
 
-    assert (
-        str(refused.value)
-        == "clevr6: a process that renders has failed (ValueError: low >= high)"
-    )
+    assert str(refused.value) == "clevr6: a rendering process failed (ValueError: low >= high)"
 
 
 def test_a_process_ends_with_the_one_that_feeds_it(tmp_path):
     endless = [(start, start + 1) for start in range(10**5)]
-    worker = _start(JOB, tmp_path, 0, endless)
+    worker = _start_worker(JOB, tmp_path, 0, endless)
 
     worker.stdin.close()  # as happens to it when we are killed
 
@@ -121,4 +125,4 @@ def test_a_process_ends_with_the_one_that_feeds_it(tmp_path):
 
 
 def test_there_is_a_process_for_each_processor():
-    assert 1 <= processes() <= os.cpu_count()
+    assert 1 <= available_cpus() <= os.cpu_count()

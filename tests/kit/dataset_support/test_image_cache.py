@@ -13,12 +13,12 @@ from filelock import FileLock
 from celstack.errors import CelstackError
 from celstack_kit.dataset_support import cache_writer as writer
 from celstack_kit.dataset_support import image_cache as cached
-from celstack_kit.dataset_support.image_cache import Stored, stored
+from celstack_kit.dataset_support.image_cache import CachedImages, cached_images
 
 
 @pytest.fixture
 def home(monkeypatch, tmp_path):
-    """A cache of its own; what is kept is in the folder that is returned."""
+    """The cache of its own; what is kept is in the folder that is returned."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return tmp_path / "celstack" / "generated"
 
@@ -42,7 +42,7 @@ def folders(home):
 
 
 def test_images_and_labels_come_back_in_the_order_that_is_asked_for(home):
-    kept = stored("numbers", {}, Maker(level=10), total=5)
+    kept = cached_images("numbers", {}, Maker(level=10), total=5)
 
     batch = kept.read([4, 0, 4])
 
@@ -58,7 +58,7 @@ def test_images_and_labels_come_back_in_the_order_that_is_asked_for(home):
 def test_what_was_made_once_is_not_made_again(home):
     make = Maker()
 
-    first, again = (stored("numbers", {"seed": 1}, make, total=5) for _ in range(2))
+    first, again = (cached_images("numbers", {"seed": 1}, make, total=5) for _ in range(2))
 
     assert make.times == 1
     assert torch.equal(first.read([3]).images, again.read([3]).images)
@@ -66,9 +66,9 @@ def test_what_was_made_once_is_not_made_again(home):
 
 @pytest.mark.parametrize("other", [("numbers", {"seed": 2}), ("others", {"seed": 1})])
 def test_other_facts_and_other_names_have_other_folders(other, home):
-    first = stored("numbers", {"seed": 1}, Maker(level=0), total=5)
+    first = cached_images("numbers", {"seed": 1}, Maker(level=0), total=5)
 
-    second = stored(*other, Maker(level=50), total=5)
+    second = cached_images(*other, Maker(level=50), total=5)
 
     assert first.folder != second.folder
     assert not torch.equal(first.read([3]).images, second.read([3]).images)
@@ -78,16 +78,16 @@ def test_the_order_in_which_facts_are_said_is_irrelevant(home):
     make = Maker()
 
     for facts in ({"seed": 1, "side": 2}, {"side": 2, "seed": 1}):
-        stored("numbers", facts, make, total=5)
+        cached_images("numbers", facts, make, total=5)
 
     assert make.times == 1
 
 
 def test_it_lies_on_disk_and_is_opened_by_copies(home):
-    kept = stored("numbers", {}, Maker(), total=5)
+    kept = cached_images("numbers", {}, Maker(), total=5)
 
     copied = pickle.loads(pickle.dumps(kept))
-    part = pickle.loads(pickle.dumps(kept.part(1, 3)))
+    part = pickle.loads(pickle.dumps(kept.subset(1, 3)))
 
     assert isinstance(copied.images, np.memmap)
     assert len(pickle.dumps(kept)) < 500
@@ -96,7 +96,7 @@ def test_it_lies_on_disk_and_is_opened_by_copies(home):
 
 
 def test_files_say_what_they_are(home):
-    folder = stored("numbers", {"seed": 3}, Maker(), total=5).folder
+    folder = cached_images("numbers", {"seed": 3}, Maker(), total=5).folder
 
     assert sorted(path.name for path in folder.iterdir()) == [
         "classes.npy",
@@ -114,18 +114,18 @@ def test_what_fails_while_it_is_made_leaves_nothing(home):
         raise CelstackError("record 7 is damaged")
 
     with pytest.raises(CelstackError, match="record 7"):
-        stored("numbers", {}, make, total=5)
+        cached_images("numbers", {}, make, total=5)
 
     assert folders(home) == []
-    assert len(stored("numbers", {}, Maker(), total=5)) == 5
+    assert len(cached_images("numbers", {}, Maker(), total=5)) == 5
 
 
 def test_what_a_killed_process_left_is_not_used(home):
-    whole = stored("numbers", {}, Maker(), total=5).folder
+    whole = cached_images("numbers", {}, Maker(), total=5).folder
     whole.rename(whole.with_name(whole.name + ".part"))
     make = Maker()
 
-    stored("numbers", {}, make, total=5)
+    cached_images("numbers", {}, make, total=5)
 
     assert make.times == 1
     assert folders(home) == [whole]
@@ -150,30 +150,30 @@ def confuse(folder):
 
 @pytest.mark.parametrize("damage", [truncate, misplace, shorten, confuse])
 def test_what_is_damaged_is_said_and_made_again(damage, home, caplog):
-    folder = stored("numbers", {}, Maker(), total=5).folder
+    folder = cached_images("numbers", {}, Maker(), total=5).folder
     damage(folder)
     make = Maker()
 
     with pytest.raises(CelstackError, match="damaged"):
-        Stored.open(folder)
-    again = stored("numbers", {}, make, total=5)
+        CachedImages.open(folder)
+    again = cached_images("numbers", {}, make, total=5)
 
     assert make.times == 1
     assert len(again.read(range(5))) == 5
     assert caplog.messages == [f"{folder}: damaged, so it is made again"]
-    assert len(Stored.open(folder)) == 5
+    assert len(CachedImages.open(folder)) == 5
 
 
 def test_a_cache_that_cannot_be_written_is_said_once(home, caplog):
     home.parent.write_text("a file where the folder should be")
 
-    kept = stored("numbers", {}, Maker(), total=5)
+    kept = cached_images("numbers", {}, Maker(), total=5)
 
     (said,) = caplog.messages
     assert said.startswith(f"numbers: {home} cannot be written (")
-    assert said.endswith("images stay in memory")
+    assert said.endswith("images are kept in memory")
     assert kept.read([4]).instances[0, 0, 0] == 4
-    copied = pickle.loads(pickle.dumps(kept.part(1, 3)))
+    copied = pickle.loads(pickle.dumps(kept.subset(1, 3)))
     assert copied.read([0, 1]).instances[:, 0, 0].tolist() == [1, 2]
 
 
@@ -183,7 +183,7 @@ def test_a_full_disk_is_said_and_leaves_nothing(home, caplog, monkeypatch):
 
     monkeypatch.setattr(writer, "_write_header", full)
 
-    kept = stored("numbers", {}, Maker(), total=5)
+    kept = cached_images("numbers", {}, Maker(), total=5)
 
     assert "No space left on device" in caplog.text
     assert len(kept) == 5
@@ -195,13 +195,13 @@ def test_errors_of_whoever_makes_images_are_not_the_cache_s_fault(home):
         raise OSError("the source cannot be read")
 
     with pytest.raises(OSError, match="the source"):
-        stored("numbers", {}, make, total=5)
+        cached_images("numbers", {}, make, total=5)
 
 
 def test_that_another_process_is_waited_for_is_said(home, caplog, monkeypatch):
-    folder = stored("numbers", {}, Maker(), total=5).folder
+    folder = cached_images("numbers", {}, Maker(), total=5).folder
     hidden = folder.rename(folder.with_name("hidden"))
-    monkeypatch.setattr(cached, "PATIENCE", 0.01)
+    monkeypatch.setattr(cached, "QUIET_SECONDS", 0.01)
     begun = threading.Event()
 
     def make():
@@ -214,7 +214,7 @@ def test_that_another_process_is_waited_for_is_said(home, caplog, monkeypatch):
     other = threading.Thread(target=make)
     other.start()
     begun.wait()
-    kept = stored("numbers", {}, Maker(level=9), total=5)
+    kept = cached_images("numbers", {}, Maker(level=9), total=5)
     other.join()
 
     said = "numbers: another process is making these images; waiting for it"
@@ -231,7 +231,7 @@ def slowly(out):
 
 def in_a_process(barrier, results):
     barrier.wait()
-    results.put(len(stored("numbers", {}, slowly, total=5)))
+    results.put(len(cached_images("numbers", {}, slowly, total=5)))
 
 
 def test_of_two_processes_one_makes_and_both_read(home):

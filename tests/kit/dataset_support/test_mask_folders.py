@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from celstack.errors import CelstackError
-from celstack_kit.dataset_support.mask_folders import folder_scenes
+from celstack_kit.dataset_support.mask_folders import read_mask_folders
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def folder(tmp_path):
 
 
 def read(folder, convert=lambda scene: scene):
-    found = list(folder_scenes(folder, convert))
+    found = list(read_mask_folders(folder, convert))
     return [str(one) if isinstance(one, CelstackError) else one for one in found]
 
 

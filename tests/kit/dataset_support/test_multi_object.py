@@ -24,7 +24,7 @@ def home(monkeypatch, tmp_path):
 
 
 def message(level):
-    """A scene of two objects whose ground has this level."""
+    """The scene of two objects whose ground has this level."""
     masks = np.zeros((6, 64, 64), bool)
     masks[1, 5:9], masks[2, 20:30] = True, True
     masks[0] = ~masks[1:].any(0)
@@ -38,7 +38,7 @@ def levels(dataset, split="train"):
 
 @pytest.fixture
 def six(home):
-    """A file of six records, whose levels count from 0."""
+    """The file of six records, whose levels count from 0."""
     return write_records(home / "six" / RECORDS, [message(level) for level in range(6)])
 
 
@@ -62,14 +62,14 @@ def test_of_too_few_images_the_last_are_held_out(six, caplog):
     dataset = opened(six.parent, count=10)
 
     assert (levels(dataset, "train"), levels(dataset, "test")) == ([0, 1, 2, 3], [4, 5])
-    said = f"6 images in {six}, so 4 to learn from and the last 2 to judge on"
+    said = f"6 images in {six}: 4 for training, the last 2 for testing"
     assert caplog.messages == [f"multi_dsprites: {said}"]
 
 
 def test_a_file_with_nothing_to_learn_from_is_said(six):
     said = refusal(opened(six.parent, test_count=6))
 
-    assert said == f"{six}: 6 images, of which test_count = 6 leaves none to learn"
+    assert said == f"{six}: 6 images; test_count = 6 leaves none for training"
 
 
 def test_root_may_be_the_file_or_a_folder_above(six, home):
@@ -157,7 +157,7 @@ def test_a_file_in_which_all_is_broken_is_an_error(six):
 
 
 def test_a_file_in_which_nothing_is_ours_is_an_error(six):
-    assert refusal(opened(six.parent, objects=4)) == f"{six}: no images of ours in it"
+    assert refusal(opened(six.parent, objects=4)) == f"{six}: no usable images in it"
 
 
 def write_folder(folder, count):

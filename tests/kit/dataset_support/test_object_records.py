@@ -3,7 +3,7 @@ import pytest
 from tfrecords import example, scene, write_records
 
 from celstack.errors import CelstackError
-from celstack_kit.dataset_support.object_records import record_scenes
+from celstack_kit.dataset_support.object_records import read_object_records
 
 SIZE = (2, 3)
 IMAGE = np.arange(18, dtype=np.uint8).reshape(2, 3, 3)
@@ -12,7 +12,7 @@ MASKS = np.array([[[1, 1, 0], [1, 1, 0]], [[0, 0, 1], [0, 0, 1]], [[0, 0, 0], [0
 
 
 def read(path, convert=lambda record: record.label(record.features["shape"])):
-    found = list(record_scenes(path, SIZE, convert))
+    found = list(read_object_records(path, SIZE, convert))
     return [str(one) if isinstance(one, CelstackError) else one for one in found]
 
 
@@ -87,6 +87,6 @@ def test_what_is_wrong_with_a_record_is_said_and_the_next_one_follows(message, s
 def test_a_number_that_is_none_is_damage(odd, tmp_path):
     path = write_records(tmp_path / "x", [scene(IMAGE, MASKS, shape=[0, odd, 0])])
 
-    (error,) = record_scenes(path, SIZE, lambda found: int(found.features["shape"][1]))
+    (error,) = read_object_records(path, SIZE, lambda found: int(found.features["shape"][1]))
 
     assert str(error).startswith(f"{path}, record 1: damaged; no tf.train.Example (cannot ")

@@ -9,7 +9,7 @@ from celstack.errors import CelstackError
 from celstack.testing import check_dataset
 from celstack_kit.clevr import workers
 from celstack_kit.dataset_support import image_cache as stored
-from celstack_kit.dataset_support.cache_writer import Writer
+from celstack_kit.dataset_support.cache_writer import CacheWriter
 from celstack_kit.datasets import clevr6
 from celstack_kit.datasets.clevr6 import Clevr6
 from celstack_kit.formats import tfrecord
@@ -22,7 +22,7 @@ def home(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("CELSTACK_DATA", raising=False)
     # The plain way takes a second for each of these records; other tests compare the two.
-    monkeypatch.setattr(tfrecords, "masked", tfrecord.masked)
+    monkeypatch.setattr(tfrecords, "masked", tfrecord.masked_crc32c)
     return tmp_path
 
 
@@ -39,7 +39,7 @@ def refusal(make):
 def little(monkeypatch):
     """Let images be generated that are small enough to wait for."""
     pytest.importorskip("mitsuba")
-    monkeypatch.setattr(workers, "CHUNK", 2)
+    monkeypatch.setattr(workers, "CHUNK_IMAGES", 2)
     small = {"side": 24, "count": 5, "test_count": 1, "samples": 4}
     return lambda **options: Clevr6(**small | options)
 
@@ -51,8 +51,8 @@ def test_generated_images_keep_the_promises_of_a_dataset(little):
 def test_images_are_those_of_their_job(little):
     batch = little(seed=7, objects=(4, 5)).read("train", range(5))
 
-    job = workers.Job(seed=7, split=0, least=4, most=5, samples=4, side=24)
-    drawn = workers.draw(job, 3)
+    job = workers.RenderJob(seed=7, split=0, min_objects=4, max_objects=5, samples=4, side=24)
+    drawn = workers.render_image(job, 3)
     levels = (batch.images[3] * 255).round().byte().permute(1, 2, 0)
     assert np.array_equal(levels, drawn.image)
     assert np.array_equal(batch.instances[3], drawn.instances)
@@ -60,13 +60,13 @@ def test_images_are_those_of_their_job(little):
 
 
 def test_what_was_rendered_before_an_interruption_is_kept(little, monkeypatch):
-    class Interrupted(Writer):
+    class Interrupted(CacheWriter):
         def add(self, *arrays):
             super().add(*arrays)
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(stored, "Writer", Interrupted)
+        patch.setattr(stored, "CacheWriter", Interrupted)
         little().count("train")
     (chunk,) = (cache_dir() / "generated").glob("clevr6-*.chunks/0-2.npz")
     with np.load(chunk) as kept:
@@ -85,7 +85,7 @@ def test_without_the_renderer_the_remedy_is_said(monkeypatch):
 
     said = refusal(lambda: Clevr6(count=1).count("train"))
 
-    text = 'images are generated with mitsuba; pip install "celstack[clevr]"'
+    text = 'generating images needs mitsuba; pip install "celstack[clevr]"'
     assert said == f"clevr6: {text}"
 
 
@@ -109,11 +109,11 @@ def test_there_are_six_classes_of_generated_objects():
 
 def test_images_may_be_smaller_than_the_papers():
     assert Clevr6(side=64).image_shape == (3, 64, 64)
-    assert Clevr6(side=64).facts() == {**Clevr6().facts(), "side": 64}
+    assert Clevr6(side=64).cache_key() == {**Clevr6().cache_key(), "side": 64}
 
 
 def test_an_empty_range_of_objects_is_refused():
-    assert refusal(lambda: Clevr6(objects=(4, 3))) == "objects: from 4 to 3 there is no number"
+    assert refusal(lambda: Clevr6(objects=(4, 3))) == "objects: from 4 to 3 is an empty range"
 
 
 @pytest.mark.parametrize("option", [{"samples": 16}, {"seed": 1}])
@@ -127,7 +127,7 @@ def test_options_of_the_generator_are_refused_for_published_files(option):
 
 
 def solids(objects, level=100):
-    """A published image: bars of 20 columns, the first where the crop begins."""
+    """The published image: bars of 20 columns, the first where the crop begins."""
     image = np.full((240, 320, 3), level, np.uint8)
     masks = np.zeros((11, 240, 320), bool)
     for entity in range(1, objects + 1):

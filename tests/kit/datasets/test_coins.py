@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from labels import labeled_objects
 
 from celstack.errors import CelstackError
 from celstack.testing import check_dataset
@@ -9,29 +10,20 @@ from celstack_kit.datasets.coins import Coins
 
 @pytest.fixture(scope="module")
 def plain():
-    """A thousand images in the same light, of coins without tint."""
+    """The thousand images in the same light, of coins without tint."""
     dataset = Coins(count=1000, test_count=1, variation=0)
     return dataset, dataset.read("train", range(1000))
 
 
 def coins_of(batch, most=4):
     """Return image, class and mask of every coin."""
-    found = []
-    for image, (instances, classes) in enumerate(
-        zip(batch.instances, batch.classes, strict=True)
-    ):
-        for instance in range(1, most + 1):
-            here = instances == instance
-            if here.any():
-                (kind,) = classes[here].unique().tolist()
-                found.append((image, kind, here))
-    return found
+    return labeled_objects(batch, most)
 
 
 def disc(dataset, kind):
-    """Return the mask of a whole coin, and its colours."""
-    colour, alpha = dataset.coins[kind - 1]
-    return torch.from_numpy(alpha >= 0.5), torch.from_numpy(colour).permute(2, 0, 1).float()
+    """Return the mask of a whole coin, and its colors."""
+    color, alpha = dataset.coins[kind - 1]
+    return torch.from_numpy(alpha >= 0.5), torch.from_numpy(color).permute(2, 0, 1).float()
 
 
 def lying(dataset, kind, seen):
@@ -67,13 +59,13 @@ def test_a_coin_that_lies_alone_is_its_kind_to_the_pixel():
     batch = dataset.read("train", range(40))
 
     for image, kind, seen in coins_of(batch):
-        mask, colours = disc(dataset, kind)
+        mask, colors = disc(dataset, kind)
         rows, columns = seen.any(1).nonzero()[:, 0], seen.any(0).nonzero()[:, 0]
         box = (slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1))
         inside = mask & (torch.from_numpy(dataset.coins[kind - 1].alpha) == 1)
         assert torch.equal(seen[box], mask)
         shown = batch.images[image][:, *box]
-        assert (shown - colours)[:, inside].abs().max() < 0.003
+        assert (shown - colors)[:, inside].abs().max() < 0.003
 
 
 def test_the_later_of_two_coins_is_whole_and_hides_the_earlier():
@@ -141,8 +133,8 @@ def test_a_coin_has_a_tint_of_its_own_and_is_in_the_light_of_its_image():
 
     for image, kind, seen in coins_of(batch):
         if not seen[:2, :2].any():
-            mask, colours = disc(dataset, kind)
-            shares = batch.images[image][:, seen] / colours[:, mask]
+            mask, colors = disc(dataset, kind)
+            shares = batch.images[image][:, seen] / colors[:, mask]
             tints.append(shares.median(1).values / light[image])
 
     tints = torch.stack(tints)
@@ -164,7 +156,7 @@ def test_kinds_differ_in_size_and_look():
 
 
 def test_the_triangle_points_upwards():
-    light = Coins().coins[2].colour.sum(2)
+    light = Coins().coins[2].color.sum(2)
 
     dark = light < 0.6 * light.max()
     inside = slice(3, -3)

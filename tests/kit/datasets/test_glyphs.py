@@ -2,6 +2,7 @@ from itertools import pairwise
 
 import pytest
 import torch
+from labels import labeled_objects
 from PIL import Image, ImageDraw, ImageFont
 from torchvision.transforms.functional import pil_to_tensor
 
@@ -18,17 +19,11 @@ def plain():
 
 
 def letters_of(batch, most=6):
-    """Return image, class and first and last labelled column of every letter."""
+    """Return image, class and first and last labeled column of every letter."""
     found = []
-    for image, (instances, classes) in enumerate(
-        zip(batch.instances, batch.classes, strict=True)
-    ):
-        for instance in range(1, most + 1):
-            here = instances == instance
-            if here.any():
-                (kind,) = classes[here].unique().tolist()
-                columns = here.any(0).nonzero()[:, 0].tolist()
-                found.append((image, kind, columns[0], columns[-1]))
+    for image, kind, here in labeled_objects(batch, most):
+        columns = here.any(0).nonzero()[:, 0].tolist()
+        found.append((image, kind, columns[0], columns[-1]))
     return found
 
 
@@ -61,7 +56,7 @@ def test_a_letter_recurs_to_the_pixel(plain):
         seen.setdefault(kind, set()).add((box.shape, box.numpy().tobytes()))
 
     assert len(seen) == 8
-    # One picture a letter: all that is in its box is its own, since neighbours never reach in.
+    # One picture a letter: all that is in its box is its own, since neighbors never reach in.
     assert {kind: len(pictures) for kind, pictures in seen.items()} == dict.fromkeys(seen, 1)
 
 

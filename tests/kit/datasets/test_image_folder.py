@@ -56,7 +56,7 @@ def test_an_image_outside_class_folders_is_said(tmp_path):
     )
 
 
-def test_the_centre_is_cropped_out(tmp_path):
+def test_the_center_is_cropped_out(tmp_path):
     pixels = np.zeros((4, 12, 3), np.uint8)
     pixels[:, 4:8] = 255
     Image.fromarray(pixels).save(tmp_path / "wide.png")
@@ -78,7 +78,7 @@ def test_many_formats_are_read(suffix, tmp_path):
     )
 
 
-def grey_16():
+def gray_16():
     return Image.fromarray(np.full((4, 4), 100 * 257, np.uint16))
 
 
@@ -89,12 +89,12 @@ def palette():
 
 
 @pytest.mark.parametrize(
-    ("image", "suffix", "colour"),
+    ("image", "suffix", "color"),
     [
         (Image.new("L", (4, 4), 77), "png", [77, 77, 77]),
         (Image.new("1", (4, 4), 1), "png", [255, 255, 255]),
-        (grey_16(), "png", [100, 100, 100]),
-        (grey_16(), "pgm", [100, 100, 100]),
+        (gray_16(), "png", [100, 100, 100]),
+        (gray_16(), "pgm", [100, 100, 100]),
         (palette(), "png", [10, 20, 30]),
         (Image.new("RGBA", (4, 4), (255, 0, 0, 0)), "png", [255, 255, 255]),
         (Image.new("RGBA", (4, 4), (255, 0, 0, 51)), "png", [255, 204, 204]),
@@ -102,13 +102,13 @@ def palette():
         (Image.new("CMYK", (4, 4), (0, 0, 0, 0)), "jpg", [255, 255, 255]),
     ],
 )
-def test_every_mode_becomes_rgb(image, suffix, colour, tmp_path):
+def test_every_mode_becomes_rgb(image, suffix, color, tmp_path):
     image.save(tmp_path / f"image.{suffix}")
 
-    assert only(tmp_path, size=(2, 2))[:, 0, 0].tolist() == colour
+    assert only(tmp_path, size=(2, 2))[:, 0, 0].tolist() == color
 
 
-def test_a_transparent_colour_of_a_palette_is_white(tmp_path):
+def test_a_transparent_color_of_a_palette_is_white(tmp_path):
     palette().save(tmp_path / "image.png", transparency=1)
 
     assert (only(tmp_path, size=(2, 2)) == 255).all()
@@ -218,7 +218,7 @@ def test_a_mask_of_another_size_is_said(masked):
     assert said.endswith("one.png: the mask is 4 x 8, but its image is 8 x 4")
 
 
-def test_a_mask_in_colours_is_refused(masked):
+def test_a_mask_in_colors_is_refused(masked):
     Image.new("RGB", (8, 4)).save(masked / "masks" / "a" / "one.png")
 
     assert "one channel of ids, not 3" in refusal(root=masked, masks=masked / "masks")

@@ -52,7 +52,7 @@ def test_files_may_be_read_across_in_any_order(all_three):
     assert batch.label.tolist() == [5, 1, 4, 1]
 
 
-def test_rows_columns_and_colours_are_not_mixed_up(all_three):
+def test_rows_columns_and_colors_are_not_mixed_up(all_three):
     image = Svhn(root=all_three).read("test", [0]).images[0]
 
     assert (image == 1).nonzero().tolist() == [[1, 2, 30]]  # green, third row, on the right
@@ -63,7 +63,7 @@ def test_one_file_is_enough_and_the_log_says_what_is_missing(split, tmp_path, ca
     dataset = Svhn(root=digits([3, 4], "test", tmp_path))
 
     assert dataset.count(split) == 2
-    missing = "svhn: goes without train_32x32.mat and extra_32x32.mat, not found"
+    missing = "svhn: train_32x32.mat and extra_32x32.mat not found; continuing without"
     assert missing in caplog.messages
     assert any("2 images in" in m and "26032 were published" in m for m in caplog.messages)
 

@@ -18,7 +18,7 @@ BLOCK = torch.tensor(
         [127, 64, 64, 64, 127],
     ]
 )
-COLOURS = {(1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 0), (1, 0, 1), (0, 1, 1)}
+COLORS = {(1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 0), (1, 0, 1), (0, 1, 1)}
 
 
 @pytest.fixture(scope="module")
@@ -38,28 +38,28 @@ def cut_out(batch, image, piece):
 
 
 def count_pieces(batch, per_image=3):
-    """Return kind and colour of every piece, from the pixels."""
-    kinds, colours = [], []
+    """Return kind and color of every piece, from the pixels."""
+    kinds, colors = [], []
     for piece in range(1, per_image + 1):
         here = batch.instances == piece
         kinds.append((batch.classes * here).amax((1, 2)))
         lit = ((batch.images > 0) & here[:, None]).any(3).any(2).long()
-        colours.append(lit @ torch.tensor([4, 2, 1]))
-    return torch.cat(kinds), torch.cat(colours)
+        colors.append(lit @ torch.tensor([4, 2, 1]))
+    return torch.cat(kinds), torch.cat(colors)
 
 
 def test_it_keeps_the_promises_of_a_dataset():
     check_dataset(Tetrominoes(count=20, test_count=5))
 
 
-def test_a_piece_is_made_of_published_blocks_times_its_colour():
+def test_a_piece_is_made_of_published_blocks_times_its_color():
     batch = Tetrominoes(count=1, test_count=1, pieces="O", per_image=1).read("train", [0])
 
     levels = cut_out(batch, image=0, piece=1)
 
-    colour = (levels.amax((1, 2)) > 0).int()
-    assert tuple(colour.tolist()) in COLOURS
-    assert torch.equal(levels, BLOCK.tile(2, 2).int() * colour[:, None, None])
+    color = (levels.amax((1, 2)) > 0).int()
+    assert tuple(color.tolist()) in COLORS
+    assert torch.equal(levels, BLOCK.tile(2, 2).int() * color[:, None, None])
 
 
 def test_shapes_are_not_mirrored_or_turned_on_their_way_to_the_canvas():
@@ -111,10 +111,10 @@ def test_all_shapes_are_equally_frequent(thousands):
     assert ((counts - expected) ** 2 / expected).sum() < 42.3
 
 
-def test_all_colours_are_equally_frequent(thousands):
-    _, colours = count_pieces(thousands[1])
+def test_all_colors_are_equally_frequent(thousands):
+    _, colors = count_pieces(thousands[1])
 
-    counts = torch.bincount(colours, minlength=8).double()
+    counts = torch.bincount(colors, minlength=8).double()
     assert counts[[0, 7]].tolist() == [0, 0]  # neither black nor white
     expected = 2000
     # Chi-square with 5 degrees of freedom: less than this in 999 of 1000 collections.

@@ -33,7 +33,7 @@ def test_images_and_silhouettes_are_squashed_alike(write, tmp_path):
     assert torch.equal(batch.instances, left.long())
     assert torch.equal(batch.classes, left.long())
     red, blue = batch.images[:, 0], batch.images[:, 2]
-    away = (torch.arange(128) - 63.5).abs() > 12  # JPEG mixes colours near the edge
+    away = (torch.arange(128) - 63.5).abs() > 12  # JPEG mixes colors near the edge
     assert torch.equal((red > 0.9)[..., away], left[..., away])
     assert torch.equal((blue < 0.1)[..., away], left[..., away])
 

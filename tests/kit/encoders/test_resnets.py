@@ -45,7 +45,7 @@ def test_resnet32_counts_to_thirty_one_convolutions_without_the_classifier():
 
 
 @pytest.mark.parametrize("kind", [Resnet32, Resnet18])
-def test_greyscale_images_are_welcome(kind):
+def test_grayscale_images_are_welcome(kind):
     encoder = kind()
     encoder.prepare((1, 32, 32))
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.io import loadmat, savemat
 
-from celstack_kit.formats.matlab import HEADER, read_arrays
+from celstack_kit.formats.matlab import HEADER_BYTES, read_arrays
 
 TABLE = {
     "bytes": np.arange(24, dtype=np.uint8).reshape(2, 3, 4),
@@ -50,7 +50,7 @@ def test_complex_numbers_are_left_out(tmp_path):
     assert read_arrays(tmp_path / "arrays.mat", ["z"]) == {}
 
 
-@pytest.mark.parametrize("length", [0, 100, HEADER + 4, HEADER + 40])
+@pytest.mark.parametrize("length", [0, 100, HEADER_BYTES + 4, HEADER_BYTES + 40])
 def test_a_file_that_is_cut_off_is_refused(length, path):
     path.write_bytes(path.read_bytes()[:length])
 

@@ -39,7 +39,7 @@ def test_a_plain_file_may_begin_like_gzip(tmp_path):
 def framed_quickly(message):
     """Like ``framed``, which is slow for much."""
     head = struct.pack("<Q", len(message))
-    checksums = (struct.pack("<I", tfrecord.masked(part)) for part in (head, message))
+    checksums = (struct.pack("<I", tfrecord.masked_crc32c(part)) for part in (head, message))
     return head + next(checksums) + message + next(checksums)
 
 

@@ -8,7 +8,7 @@ from celstack.testing import check_transform
 from celstack_kit.transforms.color import Color
 
 
-def colour(transform: Color, pixel: list[float], params: list[float]) -> list[float]:
+def color(transform: Color, pixel: list[float], params: list[float]) -> list[float]:
     """Change one pixel."""
     images = torch.tensor(pixel).view(1, -1, 1, 1)
     return transform(images, torch.tensor([params])).flatten().tolist()
@@ -33,15 +33,15 @@ def test_it_keeps_the_promises_of_a_transform():
     ],
 )
 def test_what_becomes_of_a_pixel(params, seen):
-    assert colour(Color(), [0.2, 0.3, 0.4, 0.5], params) == pytest.approx(seen, abs=1e-6)
+    assert color(Color(), [0.2, 0.3, 0.4, 0.5], params) == pytest.approx(seen, abs=1e-6)
 
 
-def test_grey_images_have_one_gain_and_one_offset():
+def test_gray_images_have_one_gain_and_one_offset():
     transform = Color()
     transform.prepare(channels=1)
 
     assert transform.num_params == 2
-    assert colour(transform, [0.2, 0.5], [1.0, 0.3]) == pytest.approx([0.7, 0.5])
+    assert color(transform, [0.2, 0.5], [1.0, 0.3]) == pytest.approx([0.7, 0.5])
 
 
 @given(st.lists(st.floats(-3.0, 3.0, width=32), min_size=6, max_size=6))

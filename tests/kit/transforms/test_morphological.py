@@ -15,13 +15,13 @@ ALL, NONE = 1e9, -1e9
 
 
 def params(alpha: float, kernel: Tensor) -> Tensor:
-    """Count the neighbours where the kernel is 1, and no others."""
+    """Count the neighbors where the kernel is 1, and no others."""
     beta = torch.where(kernel.flatten() > 0, ALL, NONE)
     return torch.cat([torch.tensor([alpha]), beta])[None]
 
 
 def plainly(image: Tensor, alpha: float, beta: Tensor) -> Tensor:
-    """Transcribe the weighted mean for one grey image, pixel by pixel."""
+    """Transcribe the weighted mean for one gray image, pixel by pixel."""
     rest = torch.full((3, 3), -5.0, dtype=image.dtype)
     rest[1, 1] = 5.0
     kernel = (beta.view(3, 3) + rest).sigmoid()
@@ -45,12 +45,12 @@ def test_it_keeps_the_promises_of_a_transform():
     check_transform(Morphological(size=5))
 
 
-def test_it_has_a_parameter_for_each_neighbour_and_one_for_all():
+def test_it_has_a_parameter_for_each_neighbor_and_one_for_all():
     assert Morphological().num_params == 10
     assert Morphological(size=5).num_params == 26
 
 
-def test_a_window_has_a_centre():
+def test_a_window_has_a_center():
     with pytest.raises(CelstackError, match=r"Morphological\(size=...\)"):
         Morphological(size=4)
 
@@ -84,18 +84,18 @@ def test_away_from_rest_it_is_the_mean_with_those_weights(alpha):
 
 
 @pytest.mark.parametrize(
-    ("neighbour", "seen"),
+    ("neighbor", "seen"),
     [
-        (0, [[0, 0, 1], [0, 0, 1], [3, 3, 4]]),  # each pixel becomes its upper left neighbour
+        (0, [[0, 0, 1], [0, 0, 1], [3, 3, 4]]),  # each pixel becomes its upper left neighbor
         (1, [[0, 1, 2], [0, 1, 2], [3, 4, 5]]),  # the one above
         (3, [[0, 0, 1], [3, 3, 4], [6, 6, 7]]),  # the one on its left
         (4, [[0, 1, 2], [3, 4, 5], [6, 7, 8]]),  # itself
         (8, [[4, 5, 5], [7, 8, 8], [7, 8, 8]]),  # the lower right one; borders go on
     ],
 )
-def test_which_neighbour_a_parameter_is_for(neighbour, seen):
+def test_which_neighbor_a_parameter_is_for(neighbor, seen):
     kernel = torch.zeros(9)
-    kernel[neighbour] = 1.0
+    kernel[neighbor] = 1.0
 
     changed = Morphological()(torch.arange(9.0).view(1, 1, 3, 3), params(0.0, kernel))
 

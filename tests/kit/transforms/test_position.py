@@ -25,7 +25,7 @@ def test_it_keeps_the_promises_of_a_transform():
         ([math.log(3), 0.25, -0.25], [2.25, 0.75]),  # the shift is not shrunk
     ],
 )
-def test_what_a_point_right_and_below_the_centre_sees(params, seen):
+def test_what_a_point_right_and_below_the_center_sees(params, seen):
     point = Position().pull(torch.tensor([[[0.5, 0.25]]]), torch.tensor([params]))
 
     torch.testing.assert_close(point, torch.tensor([[seen]]), atol=1e-6, rtol=0.0)
@@ -55,7 +55,7 @@ def test_it_never_exceeds_the_canvas():
 def test_no_scale_is_too_much(log_shrink):
     params = torch.tensor([[log_shrink, 0.1, -0.1]], requires_grad=True)
 
-    # On an odd canvas the middle is a pixel's centre: infinity times zero is no number.
+    # On an odd canvas the middle is a pixel's center: infinity times zero is no number.
     shown = Position()(torch.rand(1, 4, 5, 5), params)
     shown.sum().backward()
 

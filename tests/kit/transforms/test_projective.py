@@ -32,7 +32,7 @@ def test_it_keeps_the_promises_of_a_transform():
         ([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -2.0], [-0.5, -0.25]),  # behind: mirrored
     ],
 )
-def test_what_a_point_right_and_below_the_centre_sees(params, seen):
+def test_what_a_point_right_and_below_the_center_sees(params, seen):
     point = Projective().pull(torch.tensor([[[0.5, 0.25]]]), torch.tensor([params]))
 
     torch.testing.assert_close(point, torch.tensor([[seen]]), atol=1e-6, rtol=0.0)

@@ -46,7 +46,7 @@ def test_one_control_is_not_enough():
         (2, [-1.0, 1.0], [-0.5, 1.0]),  # the third one is the bottom left one
         (5, [1.0, -1.0], [1.0, -0.5]),  # the y of all controls come after their x
         (6, [-1.0, 1.0], [-1.0, 1.5]),
-        (1, [0.0, 0.0], [0.125, 0.0]),  # the centre follows each of four corners by a quarter
+        (1, [0.0, 0.0], [0.125, 0.0]),  # the center follows each of four corners by a quarter
         (1, [-1.0, -1.0], [-1.0, -1.0]),  # the other controls stay
     ],
 )
@@ -107,15 +107,15 @@ def test_scipy_bends_the_same_way():
 
 
 def test_kornia_begins_to_bend_the_same_way():
-    # Kornia centres its kernels where controls go to, ours are where controls come from:
+    # Kornia centers its kernels where controls go to, ours are where controls come from:
     # the two agree in the first order, and ours has no other.
     little = 1e-5
-    centres = controls(4)[None]
+    centers = controls(4)[None]
     displacement = torch.randn(1, 16, 2, dtype=torch.float64)
     points = 2 * torch.rand(1, 20, 2, dtype=torch.float64) - 1
-    goal = centres + little * displacement
+    goal = centers + little * displacement
 
-    weights = kornia.geometry.get_tps_transform(centres, goal)
+    weights = kornia.geometry.get_tps_transform(centers, goal)
     expected = kornia.geometry.warp_points_tps(points, goal, *weights)
 
     seen = Tps().double().pull(points, as_params(displacement))

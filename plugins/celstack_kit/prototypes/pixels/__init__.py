@@ -1,4 +1,4 @@
-"""Pixels: images whose pixels are the parameters."""
+"""Pixels: images whose pixels are parameters."""
 
 from typing import Annotated, Literal
 
@@ -10,23 +10,32 @@ from torch.nn.functional import interpolate
 
 from celstack import Prototype, hookimpl
 from celstack.geometry import softclip
-from celstack_kit.prototypes.pixels.invariant_kmeans import find_lookalikes
-from celstack_kit.prototypes.pixels.spectral import find_neighbours
+from celstack_kit.prototypes.pixels.invariant_kmeans import invariant_kmeans
+from celstack_kit.prototypes.pixels.spectral import spectral_clusters
 
-MANY = {"lookalikes": 4000, "neighbours": 16_000}
-"""From how many images groups are gathered."""
+SAMPLE_SIZES = {"invariant_kmeans": 4000, "spectral": 16_000}
+"""Number of images that are clustered."""
+OLD_STARTS = {"lookalikes": "invariant_kmeans", "neighbours": "spectral"}
+"""Values of ``start`` in recipes of 0.1.0, and what they are called now."""
 
 
 class Pixels(Prototype):
     """Learnable pixels, kept near [0, 1] by softclip (paper, Sec. 3.1, supplementary C.3).
 
-    ``start`` says how colours begin: all at the constant ``appearance``, at the mean of some
-    images, as single images, as the centres of k-means clusters of them, or as those of
-    "lookalikes": images that are the same where the masks are, but for gain and offset of
-    their colours, negatives included if these may be ``inverted``; or as those of
-    "neighbours", which are held together by images in between, and may be moved. Masks begin
-    as a Gaussian of ``mask_sigma`` pixels (or height, width), or opaque. Noise of ``jitter``
-    on both keeps images from starting alike. Without a size they are as large as the canvas.
+    ``start`` says how colors are initialized:
+
+    - "constant": with the value ``appearance``;
+    - "mean": with the mean of a sample of images;
+    - "sample": with images of the sample;
+    - "kmeans": with the centers of k-means clusters of the sample;
+    - "invariant_kmeans": with the centers of clusters that ignore gain and offset of colors,
+      and with ``inverted`` also their sign, weighted by the mask ("lookalikes" in 0.1.0);
+    - "spectral": with the aligned means of spectral clusters, a normalized cut of the graph
+      of nearest neighbors under small shifts and stretches ("neighbours" in 0.1.0).
+
+    Masks are initialized as a Gaussian of ``mask_sigma`` pixels (or height, width), or opaque.
+    Normal noise of standard deviation ``jitter`` is added to both, so that sprites differ.
+    Without a ``size``, images are as large as the canvas.
     """
 
     def __init__(
@@ -34,7 +43,14 @@ class Pixels(Prototype):
         count: Annotated[int, Ge(1)],
         size: tuple[Annotated[int, Ge(1)], Annotated[int, Ge(1)]] | None = None,
         start: Literal[
-            "constant", "mean", "sample", "kmeans", "lookalikes", "neighbours"
+            "constant",
+            "mean",
+            "sample",
+            "kmeans",
+            "invariant_kmeans",
+            "spectral",
+            "lookalikes",
+            "neighbours",
         ] = "constant",
         appearance: float = 0.9,
         mask: Literal["gaussian", "opaque"] = "gaussian",
@@ -46,28 +62,28 @@ class Pixels(Prototype):
         super().__init__()
         self.count = count
         self.size = size
-        self.start = start
+        self.start = OLD_STARTS.get(start, start)
         self.appearance = appearance
         self.mask_start = mask
         self.mask_sigma = mask_sigma if isinstance(mask_sigma, tuple) else (mask_sigma,) * 2
         self.jitter = jitter
         self.inverted = inverted
-        if start in MANY:
-            self.sample_size = MANY[start]
+        if self.start in SAMPLE_SIZES:
+            self.sample_size = SAMPLE_SIZES[self.start]
 
     def prepare(self, sample: Float[Tensor, "N C H W"], with_alpha: bool) -> None:
-        """Make the pixels."""
+        """Initialize the pixels from a sample of images."""
         size = self.size or (sample.shape[2], sample.shape[3])
-        colour = self._start(sample, size, with_alpha and self.mask_start == "gaussian")
-        self.colour = nn.Parameter(colour + self.jitter * torch.randn_like(colour))
+        color = self._initial_colors(sample, size, with_alpha and self.mask_start == "gaussian")
+        self.colour = nn.Parameter(color + self.jitter * torch.randn_like(color))
         self.mask: nn.Parameter | None = None
         if with_alpha:
             mask = torch.ones(self.count, 1, *size)
             if self.mask_start == "gaussian":
-                mask *= self._bell(size, size)
+                mask *= self._gaussian(size, size)
             self.mask = nn.Parameter(mask + self.jitter * torch.randn_like(mask))
 
-    def _start(
+    def _initial_colors(
         self, sample: Float[Tensor, "N C H W"], size: tuple[int, int], masked: bool
     ) -> Float[Tensor, "K C h w"]:
         if self.start == "constant":
@@ -79,54 +95,54 @@ class Pixels(Prototype):
             if self.count <= len(sample):
                 images = sample[torch.randperm(len(sample))[: self.count]]
         elif self.start == "kmeans":
-            images = _cluster(sample, self.count)
+            images = _kmeans(sample, self.count)
         else:
             canvas = (sample.shape[2], sample.shape[3])
-            window = self._bell(canvas, size) if masked else torch.ones(canvas)
-            find = find_lookalikes if self.start == "lookalikes" else find_neighbours
-            images = find(sample, self.count, window, self.inverted)
+            window = self._gaussian(canvas, size) if masked else torch.ones(canvas)
+            cluster = spectral_clusters if self.start == "spectral" else invariant_kmeans
+            images = cluster(sample, self.count, window, self.inverted)
         return interpolate(images, size, mode="bilinear", antialias=True, align_corners=False)
 
-    def _bell(
+    def _gaussian(
         self, canvas: tuple[int, int], size: tuple[int, int]
     ) -> Float[Tensor, "height width"]:
-        """Draw the mask's Gaussian on a canvas that a sprite of this size covers."""
+        """Return the mask's Gaussian, resampled from a sprite of this size to the canvas."""
         tall, wide = (
-            _bell(length, sigma * length / own)
+            _gaussian_profile(length, sigma * length / own)
             for length, sigma, own in zip(canvas, self.mask_sigma, size, strict=True)
         )
         return tall[:, None] * wide
 
     def images(self) -> Float[Tensor, "K D h w"]:
-        """Return the pixels; only colours are clipped here."""
+        """Return colors, softly clipped, and alpha, which is clipped later."""
         alpha = torch.ones_like(self.colour[:, :1]) if self.mask is None else self.mask
         return torch.cat([softclip(self.colour), alpha], dim=1)
 
     def per_image(self) -> list[nn.Parameter]:
-        """List colours and masks."""
+        """Return colors and masks."""
         return [self.colour] if self.mask is None else [self.colour, self.mask]
 
     @torch.no_grad()
     def redraw(self, index: int, image: Float[Tensor, "D h w"]) -> bool:
-        """Copy the pixels."""
+        """Replace the pixels of one image."""
         self.colour[index] = image[:-1]
         if self.mask is not None:
             self.mask[index] = image[-1:]
         return True
 
 
-def _bell(length: int, sigma: float) -> Float[Tensor, " length"]:
+def _gaussian_profile(length: int, sigma: float) -> Float[Tensor, " length"]:
     distance = (torch.arange(length) - (length - 1) / 2) / sigma
     return torch.exp(-0.5 * distance.square())
 
 
-def _cluster(sample: Float[Tensor, "N C H W"], count: int) -> Float[Tensor, "K C H W"]:
+def _kmeans(sample: Float[Tensor, "N C H W"], count: int) -> Float[Tensor, "K C H W"]:
     from scipy.cluster.vq import kmeans2
 
     seed = int(torch.randint(2**31, ()))
     values = sample.flatten(1).double().numpy()
-    centres, _ = kmeans2(values, count, minit="++", seed=seed)
-    return torch.from_numpy(centres).to(sample).view(count, *sample.shape[1:])
+    centers, _ = kmeans2(values, count, minit="++", seed=seed)
+    return torch.from_numpy(centers).to(sample).view(count, *sample.shape[1:])
 
 
 @hookimpl

@@ -1,4 +1,4 @@
-"""Lookalikes: groups of images that are the same but for the gain and offset of colours."""
+"""K-means clusters of images that ignore the gain and offset of colors."""
 
 import torch
 from jaxtyping import Float
@@ -7,84 +7,92 @@ from torch.nn.functional import one_hot
 
 from celstack.progress import WorkProgress
 
-STARTS = 200
-"""Groups depend on how they begin: this is how often they begin anew."""
-ROUNDS = 20
-AXES = 64
-"""Images are compared in this many directions in which they differ most."""
-FAINT = 0.02
-"""Images of less contrast count as if they had that much."""
+RESTARTS = 200
+"""Number of random initializations, of which the best result is kept."""
+ITERATIONS = 20
+PRINCIPAL_AXES = 64
+"""Images are compared in their projection onto this many principal axes."""
+MIN_CONTRAST = 0.02
+"""Lower bound of an image's contrast when it is normalized."""
 NOISE = 0.05
-"""What no group explains of an image: a group gains nothing from explaining it better."""
-CONTRAST, BRIGHTEST = 0.2, 2.5
-"""How strong the images of groups are made, around grey."""
+"""Share of an image's energy that is considered noise, which bounds the log-likelihood."""
+CONTRAST, MAX_DEVIATIONS = 0.2, 2.5
+"""Standard deviation of the returned images around 0.5, and where they are clipped."""
 
 
-def find_lookalikes(
+def invariant_kmeans(
     images: Float[Tensor, "N C H W"], count: int, window: Float[Tensor, "H W"], inverted: bool
 ) -> Float[Tensor, "K C H W"]:
-    """Return the mean image of each of ``count`` groups, as seen through the window.
+    """Cluster images by direction, and return the mean image of each cluster.
 
-    Means are of images whose channels have been made to agree in mean and contrast, there;
-    with ``inverted``, negatives count as the same. Groups are those that explain most, by
-    the logarithm of what is left of each image: one that no group explains does not matter
-    much. Of all beginnings the best is kept.
+    Channels are normalized to mean 0 and variance 1 under the window, so that clusters are of
+    unit vectors (spherical k-means). The objective is the mean logarithm of each image's
+    unexplained energy, which is robust to outliers.
+
+    Args:
+        images: The images.
+        count: Number of clusters.
+        window: Weights of the pixels.
+        inverted: Whether an image and its negative belong to the same cluster.
     """
-    level = plain(images, window)
-    seen = (level * window).flatten(1)
-    seen = seen / seen.norm(dim=1, keepdim=True).clamp_min(FAINT)
-    _, _, axes = torch.pca_lowrank(seen, min(AXES, *seen.shape), center=False)
-    seen = seen @ axes
+    normalized = normalize_channels(images, window)
+    vectors = (normalized * window).flatten(1)
+    vectors = vectors / vectors.norm(dim=1, keepdim=True).clamp_min(MIN_CONTRAST)
+    num_axes = min(PRINCIPAL_AXES, *vectors.shape)
+    _, _, axes = torch.pca_lowrank(vectors, num_axes, center=False)
+    vectors = vectors @ axes
     tries = []
-    with WorkProgress("sprites: finding lookalikes", STARTS) as waiting:
-        for _ in range(STARTS):
-            tries.append(_group(seen, count, inverted))
-            waiting.advance(1)
-    centres = min(tries, key=lambda one: one[0])[1]
-    alike = seen @ centres.mT
-    group = (alike.abs() if inverted else alike).argmax(1)
-    signs = alike.gather(1, group[:, None]).sign() if inverted else torch.ones(len(seen), 1)
-    members = one_hot(group, count).to(seen)
-    means = (members * signs).mT @ level.flatten(1)
+    with WorkProgress("sprites: clustering images", RESTARTS) as progress:
+        for _ in range(RESTARTS):
+            tries.append(_spherical_kmeans(vectors, count, inverted))
+            progress.advance(1)
+    centers = min(tries, key=lambda one: one[0])[1]
+    cosine = vectors @ centers.mT
+    cluster = (cosine.abs() if inverted else cosine).argmax(1)
+    signs = torch.ones(len(vectors), 1)
+    if inverted:
+        signs = cosine.gather(1, cluster[:, None]).sign()
+    members = one_hot(cluster, count).to(vectors)
+    means = (members * signs).mT @ normalized.flatten(1)
     means = means / members.sum(0).clamp_min(1)[:, None]
-    return picture(means.view(count, *images.shape[1:]))
+    return to_image(means.view(count, *images.shape[1:]))
 
 
-def picture(level: Float[Tensor, "K C H W"]) -> Float[Tensor, "K C H W"]:
-    """Make pictures of what has mean 0 and contrast 1."""
-    return 0.5 + CONTRAST * level.clamp(-BRIGHTEST, BRIGHTEST)
+def to_image(normalized: Float[Tensor, "K C H W"]) -> Float[Tensor, "K C H W"]:
+    """Map channels of mean 0 and variance 1 to colors around 0.5."""
+    return 0.5 + CONTRAST * normalized.clamp(-MAX_DEVIATIONS, MAX_DEVIATIONS)
 
 
-def plain(
+def normalize_channels(
     images: Float[Tensor, "N C H W"], window: Float[Tensor, "H W"]
 ) -> Float[Tensor, "N C H W"]:
-    """Give all channels mean 0 and contrast 1, as seen through the window."""
+    """Normalize channels to mean 0 and variance 1, weighted by the squared window."""
     weights = window.square() / window.square().sum()
-    away = images - (images * weights).sum((2, 3), keepdim=True)
-    contrast = (away.square() * weights).sum((2, 3), keepdim=True).sqrt()
-    return away / (contrast + FAINT)
+    centered = images - (images * weights).sum((2, 3), keepdim=True)
+    contrast = (centered.square() * weights).sum((2, 3), keepdim=True).sqrt()
+    return centered / (contrast + MIN_CONTRAST)
 
 
-def _group(
-    seen: Float[Tensor, "N q"], count: int, inverted: bool
+def _spherical_kmeans(
+    vectors: Float[Tensor, "N q"], count: int, inverted: bool
 ) -> tuple[float, Float[Tensor, "K q"]]:
-    """Begin with any images; return how much is left unexplained, and the centres."""
-    some = torch.randint(len(seen), (count,))
-    if count <= len(seen):
-        some = torch.randperm(len(seen))[:count]
-    centres = _unit(seen[some])
-    for _ in range(ROUNDS):
-        alike = seen @ centres.mT
-        alike = alike if inverted else alike.clamp_min(0)
-        best, group = alike.abs().max(1)
-        # The slope of the logarithm: who is explained well pulls most.
-        pull = alike.gather(1, group[:, None]) / (1 + NOISE - best.square())[:, None]
-        moved = (one_hot(group, count).to(seen) * pull).mT @ seen
-        # A group that nobody joins stays.
-        centres = torch.where(moved.norm(dim=1, keepdim=True) > 0, _unit(moved), centres)
-    alike = seen @ centres.mT
-    best = (alike.abs() if inverted else alike.clamp_min(0)).amax(1)
-    return float((1 + NOISE - best.square()).log().mean()), centres
+    """Run k-means of directions from random images; return the objective and the centers."""
+    first = torch.randint(len(vectors), (count,))
+    if count <= len(vectors):
+        first = torch.randperm(len(vectors))[:count]
+    centers = _unit(vectors[first])
+    for _ in range(ITERATIONS):
+        cosine = vectors @ centers.mT
+        cosine = cosine if inverted else cosine.clamp_min(0)
+        best, cluster = cosine.abs().max(1)
+        # The derivative of the logarithm: images that are explained well weigh most.
+        weight = cosine.gather(1, cluster[:, None]) / (1 + NOISE - best.square())[:, None]
+        moved = (one_hot(cluster, count).to(vectors) * weight).mT @ vectors
+        # An empty cluster keeps its center.
+        centers = torch.where(moved.norm(dim=1, keepdim=True) > 0, _unit(moved), centers)
+    cosine = vectors @ centers.mT
+    best = (cosine.abs() if inverted else cosine.clamp_min(0)).amax(1)
+    return float((1 + NOISE - best.square()).log().mean()), centers
 
 
 def _unit(vectors: Float[Tensor, "n q"]) -> Float[Tensor, "n q"]:

@@ -1,4 +1,4 @@
-"""Neighbours: groups of images that are held together by chains of nearest neighbours."""
+"""Spectral clusters of images: the normalized cut of their nearest-neighbor graph."""
 
 from itertools import product
 
@@ -9,67 +9,79 @@ from torch.nn.functional import normalize
 
 from celstack.geometry import pixel_centers, sample_points
 from celstack.progress import WorkProgress
-from celstack_kit.prototypes.pixels.invariant_kmeans import FAINT, NOISE, picture, plain
+from celstack_kit.prototypes.pixels.invariant_kmeans import (
+    MIN_CONTRAST,
+    NOISE,
+    normalize_channels,
+    to_image,
+)
 
 SHIFTS = (0.0, -0.094, 0.094)
-"""How far images are moved to be compared, in half canvases; at first, not at all."""
-WIDTHS = (1.0, 0.85, 1.18)
-NEAREST = 5
-"""To how many others an image is tied, at least."""
-UNLIKE = 0.4
-"""By what share pairs may be less alike than most; those beyond are no neighbours."""
-TIES = 0.5
-"""All count as tied more often, by this share of the mean: no few images are a group alone."""
-AXES = 64
-"""Images are compared in this many directions in which they differ most."""
-EDGE = 0.05
-"""Where a window lets less through, nothing is compared."""
-STARTS, ROUNDS = 100, 6
-MOST = 2**24
-"""About how many numbers are held at a time."""
+"""Shifts under which images are compared, in half canvases; the first is none."""
+STRETCHES = (1.0, 0.85, 1.18)
+"""Horizontal scales under which images are compared; the first is none."""
+NUM_NEIGHBORS = 5
+"""Number of nearest neighbors of an image in the graph."""
+MAX_DISSIMILARITY = 0.4
+"""Pairs less similar than the median by more than this share of it are not connected."""
+DEGREE_REGULARIZATION = 0.5
+"""Share of the mean degree added to all degrees, against clusters of few images."""
+PRINCIPAL_AXES = 64
+"""Images are compared in their projection onto this many principal axes."""
+MIN_WINDOW_WEIGHT = 0.05
+"""Pixels at which the window has a smaller share of its maximum are left out."""
+KMEANS_RESTARTS, ALIGNMENT_ITERATIONS = 100, 6
+MAX_CHUNK_VALUES = 2**24
+"""Similarities are computed in chunks of about this many values."""
 
 
-def find_neighbours(
+def spectral_clusters(
     images: Float[Tensor, "N C H W"], count: int, window: Float[Tensor, "H W"], inverted: bool
 ) -> Float[Tensor, "K C H W"]:
-    """Return a picture of each of ``count`` groups of images, as seen through the window.
+    """Cluster images spectrally, and return the aligned mean image of each cluster.
 
-    Images are neighbours if one of them, moved or stretched a little, looks like the other
-    but for gain, offset and slope of its light; with ``inverted``, its negative may. Groups
-    are such that few neighbours are parted: those far from each other in a group need not
-    look alike, if there are others in between. Those without neighbours are in no group. A
-    picture is the mean of a group's images, moved to where they are most alike.
+    The similarity of two images is their correlation under the window, maximized over small
+    shifts and stretches of one of them, after removing gain, offset and linear gradients.
+    Clusters are a normalized cut of the graph of nearest neighbors, so images far apart may
+    belong together if there are others in between. Images without edges are in no cluster.
+
+    Args:
+        images: The images.
+        count: Number of clusters.
+        window: Weights of the pixels.
+        inverted: Whether an image and its negative are similar.
     """
-    maps = _maps(images)
-    seen = _compare(_grey(images, window), maps, window)
-    group = _divide(_nearest(seen, inverted), len(images), count)
-    return torch.stack(
-        [
-            _portrait(images[group == one], seen[group == one], maps, window, inverted)
-            for one in range(count)
-        ]
-    )
+    maps = _affine_maps(images)
+    vectors = _warped_vectors(_to_gray(images, window), maps, window)
+    cluster = _normalized_cut(_nearest_neighbors(vectors, inverted), len(images), count)
+    members = [cluster == one for one in range(count)]
+    means = [
+        _aligned_mean(images[own], vectors[own], maps, window, inverted) for own in members
+    ]
+    return torch.stack(means)
 
 
-def _maps(like: Tensor) -> Float[Tensor, "T 2 3"]:
-    """Say where to look in images, in several ways; the first is at rest."""
-    ways = product(WIDTHS, SHIFTS, SHIFTS)
+def _affine_maps(like: Tensor) -> Float[Tensor, "T 2 3"]:
+    """Return all combinations of stretches and shifts; the first is the identity."""
+    ways = product(STRETCHES, SHIFTS, SHIFTS)
     return like.new_tensor([[[wide, 0, right], [0, 1, below]] for wide, right, below in ways])
 
 
-def _grey(
+def _to_gray(
     images: Float[Tensor, "N C H W"], window: Float[Tensor, "H W"]
 ) -> Float[Tensor, "N 1 H W"]:
-    """Mix the channels of each image such that its contrast through the window is largest."""
+    """Project the channels of each image onto their first principal axis under the window."""
     weights = window.square() / window.square().sum()
-    away = (images - (images * weights).sum((2, 3), keepdim=True)).flatten(2)
-    mixes = torch.linalg.eigh((away * weights.flatten()) @ away.mT).eigenvectors[..., -1:]
-    # An axis has no sign of its own: what is lighter shall be lighter.
+    centered = (images - (images * weights).sum((2, 3), keepdim=True)).flatten(2)
+    mixes = torch.linalg.eigh((centered * weights.flatten()) @ centered.mT).eigenvectors[
+        ..., -1:
+    ]
+    # The sign of an eigenvector is arbitrary: keep bright pixels bright.
     mixes = torch.where(mixes.sum(1, keepdim=True) < 0, -mixes, mixes)
     return (mixes.mT @ images.flatten(2)).unflatten(2, images.shape[2:])
 
 
-def _moved(
+def _warp(
     images: Float[Tensor, "n C H W"], maps: Float[Tensor, "#n 2 3"]
 ) -> Float[Tensor, "n C m"]:
     height, width = images.shape[2:]
@@ -78,56 +90,58 @@ def _moved(
     return sample_points(images, pulled.expand(len(images), -1, -1), "border")
 
 
-def _compare(
-    grey: Float[Tensor, "N 1 H W"], maps: Float[Tensor, "T 2 3"], window: Float[Tensor, "H W"]
+def _warped_vectors(
+    gray: Float[Tensor, "N 1 H W"], maps: Float[Tensor, "T 2 3"], window: Float[Tensor, "H W"]
 ) -> Float[Tensor, "N T q"]:
-    """Move images in all ways; return them such that products tell how alike they are."""
+    """Return unit vectors of all warped images, whose dot products are correlations."""
     weights = window.flatten() / window.norm()
-    near = (weights > EDGE * weights.max()).nonzero()[:, 0]
+    near = (weights > MIN_WINDOW_WEIGHT * weights.max()).nonzero()[:, 0]
     weights = weights[near]
     height, width = window.shape
-    points = pixel_centers(height, width, like=grey)[near]
-    light = torch.cat([torch.ones_like(points[:, :1]), points], dim=1) * weights[:, None]
-    light = torch.linalg.qr(light).Q
+    points = pixel_centers(height, width, like=gray)[near]
+    planes = torch.cat([torch.ones_like(points[:, :1]), points], dim=1) * weights[:, None]
+    planes = torch.linalg.qr(planes).Q
 
-    def look(one: Tensor) -> Float[Tensor, "N m"]:
-        seen = _moved(grey, one[None])[:, 0, near] * weights
-        seen = seen - (seen @ light) @ light.mT
-        return seen / seen.norm(dim=1, keepdim=True).clamp_min(FAINT)
+    def unit_vectors(matrix: Tensor) -> Float[Tensor, "N m"]:
+        values = _warp(gray, matrix[None])[:, 0, near] * weights
+        values = values - (values @ planes) @ planes.mT
+        return values / values.norm(dim=1, keepdim=True).clamp_min(MIN_CONTRAST)
 
-    # Where images differ at rest is where they differ when moved, but for a little.
-    _, _, axes = torch.pca_lowrank(look(maps[0]), min(AXES, len(grey), len(near)), center=False)
-    return torch.stack([look(one) @ axes for one in maps], dim=1)
+    # Principal axes of the unwarped images serve for all warps, which are small.
+    num_axes = min(PRINCIPAL_AXES, len(gray), len(near))
+    _, _, axes = torch.pca_lowrank(unit_vectors(maps[0]), num_axes, center=False)
+    return torch.stack([unit_vectors(matrix) @ axes for matrix in maps], dim=1)
 
 
-def _nearest(
-    seen: Float[Tensor, "N T q"], inverted: bool
+def _nearest_neighbors(
+    vectors: Float[Tensor, "N T q"], inverted: bool
 ) -> tuple[Int[Tensor, " e"], Int[Tensor, " e"]]:
-    """Return all pairs of an image and one of its nearest, which is as it is."""
-    rest = seen[:, 0].mT.contiguous()
+    """Return the edges from each image, warped in any way, to its nearest unwarped ones."""
+    unwarped = vectors[:, 0].mT.contiguous()
     found = []
-    count = min(NEAREST, len(seen) - 1)
-    parts = torch.arange(len(seen)).split(max(1, MOST // (len(seen) * seen.shape[1])))
-    with WorkProgress("sprites: finding neighbours", len(seen)) as waiting:
-        for some in parts:
-            alike = (seen[some].flatten(0, 1) @ rest).unflatten(0, (len(some), -1))
-            best = (alike.abs() if inverted else alike).amax(1)
+    count = min(NUM_NEIGHBORS, len(vectors) - 1)
+    chunk = max(1, MAX_CHUNK_VALUES // (len(vectors) * vectors.shape[1]))
+    with WorkProgress("sprites: finding neighbors", len(vectors)) as progress:
+        for some in torch.arange(len(vectors)).split(chunk):
+            products = vectors[some].flatten(0, 1) @ unwarped
+            products = products.unflatten(0, (len(some), -1))
+            best = (products.abs() if inverted else products).amax(1)
             best[torch.arange(len(some)), some] = -torch.inf
             found.append(best.topk(count))
-            waiting.advance(len(some))
-    alike, nearest = (torch.cat(each).flatten() for each in zip(*found, strict=True))
-    most = alike.median() if len(alike) else torch.zeros(())
-    near = alike >= most - UNLIKE * most.abs()
-    return torch.arange(len(seen)).repeat_interleave(count)[near], nearest[near]
+            progress.advance(len(some))
+    similarity, nearest = (torch.cat(each).flatten() for each in zip(*found, strict=True))
+    usual = similarity.median() if len(similarity) else torch.zeros(())
+    near = similarity >= usual - MAX_DISSIMILARITY * usual.abs()
+    return torch.arange(len(vectors)).repeat_interleave(count)[near], nearest[near]
 
 
-def _divide(
-    pairs: tuple[Int[Tensor, " e"], Int[Tensor, " e"]], size: int, count: int
+def _normalized_cut(
+    edges: tuple[Int[Tensor, " e"], Int[Tensor, " e"]], size: int, count: int
 ) -> Int[Tensor, " N"]:
-    """Divide so many images such that few pairs are parted, by their normalised cut.
+    """Return the cluster of each of ``size`` images by a normalized cut of the graph.
 
-    That is k-means of the eigenvectors of the graph, each image's values as a direction. An
-    image in no pair is in no group: -1.
+    It is approximated by k-means of the rows, as unit vectors, of the leading eigenvectors of
+    the normalized adjacency matrix. Images without edges have cluster -1.
     """
     from scipy.cluster.vq import kmeans, vq
     from scipy.sparse import coo_array, diags_array
@@ -135,44 +149,45 @@ def _divide(
 
     if size <= count:
         return torch.arange(size)
-    tied, numbers = torch.cat(pairs).unique(return_inverse=True)
-    if len(tied) <= count:
-        tied, numbers = torch.arange(size), torch.cat(pairs)
+    connected, numbers = torch.cat(edges).unique(return_inverse=True)
+    if len(connected) <= count:
+        connected, numbers = torch.arange(size), torch.cat(edges)
     one, other = numbers.view(2, -1).numpy()
-    shape = (len(tied), len(tied))
-    ties = coo_array((torch.ones(len(one)).double().numpy(), (one, other)), shape)
-    ties = (ties + ties.T).tocsr()
-    degree = ties.sum(axis=1)
-    scale = diags_array((degree + TIES * degree.mean()) ** -0.5)
-    begin = torch.rand(len(tied)).double().numpy()
-    vectors = torch.from_numpy(eigsh(scale @ ties @ scale, count, which="LA", v0=begin)[1])
-    places = normalize(vectors, dim=1).numpy()
+    shape = (len(connected), len(connected))
+    adjacency = coo_array((torch.ones(len(one)).double().numpy(), (one, other)), shape)
+    adjacency = (adjacency + adjacency.T).tocsr()
+    degree = adjacency.sum(axis=1)
+    scale = diags_array((degree + DEGREE_REGULARIZATION * degree.mean()) ** -0.5)
+    start = torch.rand(len(connected)).double().numpy()
+    vectors = torch.from_numpy(eigsh(scale @ adjacency @ scale, count, which="LA", v0=start)[1])
+    rows = normalize(vectors, dim=1).numpy()
     seed = int(torch.randint(2**31, ()))
-    centres, _ = kmeans(places, count, iter=STARTS, seed=seed)
-    group = torch.full((size,), -1)
-    group[tied] = torch.from_numpy(vq(places, centres)[0]).long()
-    return group
+    centers, _ = kmeans(rows, count, iter=KMEANS_RESTARTS, seed=seed)
+    cluster = torch.full((size,), -1)
+    cluster[connected] = torch.from_numpy(vq(rows, centers)[0]).long()
+    return cluster
 
 
-def _portrait(
+def _aligned_mean(
     images: Float[Tensor, "n C H W"],
-    seen: Float[Tensor, "n T q"],
+    vectors: Float[Tensor, "n T q"],
     maps: Float[Tensor, "T 2 3"],
     window: Float[Tensor, "H W"],
     inverted: bool,
 ) -> Float[Tensor, "C H W"]:
-    """Return the mean of images, moved, or shown as negatives, to be most alike."""
+    """Return the weighted mean of images after warping, or negating, them to agree."""
     if not len(images):
         return torch.full(images.shape[1:], 0.5)
-    rest, each = seen[:, 0], torch.arange(len(seen))
-    centre = torch.linalg.eigh(rest.mT @ rest).eigenvectors[:, -1] if inverted else rest.mean(0)
-    for _ in range(ROUNDS):
-        alike = seen @ normalize(centre, dim=0)
-        way = (alike.abs() if inverted else alike).argmax(1)
-        alike = alike[each, way] if inverted else alike[each, way].clamp_min(0)
-        # As in lookalikes: who is explained well pulls most.
-        pull = alike / (1 + NOISE - alike.square())
-        centre = pull @ seen[each, way]
-    moved = plain(_moved(images, maps[way]).unflatten(2, images.shape[2:]), window)
-    mean = (pull[:, None, None, None] * moved).sum(0, keepdim=True)
-    return picture(plain(mean, window))[0]
+    rest, each = vectors[:, 0], torch.arange(len(vectors))
+    center = torch.linalg.eigh(rest.mT @ rest).eigenvectors[:, -1] if inverted else rest.mean(0)
+    for _ in range(ALIGNMENT_ITERATIONS):
+        cosine = vectors @ normalize(center, dim=0)
+        best = (cosine.abs() if inverted else cosine).argmax(1)
+        cosine = cosine[each, best] if inverted else cosine[each, best].clamp_min(0)
+        # As in invariant_kmeans: images that are explained well weigh most.
+        weight = cosine / (1 + NOISE - cosine.square())
+        center = weight @ vectors[each, best]
+    aligned = _warp(images, maps[best]).unflatten(2, images.shape[2:])
+    aligned = normalize_channels(aligned, window)
+    mean = (weight[:, None, None, None] * aligned).sum(0, keepdim=True)
+    return to_image(normalize_channels(mean, window))[0]

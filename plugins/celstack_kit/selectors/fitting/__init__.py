@@ -1,4 +1,4 @@
-"""Fitting: move and tint every sprite until it fits, and choose the one that fits best."""
+"""Fitting: optimize pose and color of every sprite, and select the best one."""
 
 from typing import Annotated
 
@@ -9,33 +9,38 @@ from torch import Tensor
 
 from celstack import CelstackError, Decomposer, Scene, Selector, hookimpl
 from celstack.geometry import pixel_centers
-from celstack_kit.selectors.fitting.gauss_newton import Costs, approach
-from celstack_kit.selectors.fitting.pose_space import Poses
-from celstack_kit.selectors.fitting.residuals import FIXED, Composite, View, Window
-from celstack_kit.selectors.matching.placement import tint
+from celstack_kit.selector_support.tinting import tint_params
+from celstack_kit.selectors.fitting.gauss_newton import MotionCosts, gauss_newton
+from celstack_kit.selectors.fitting.pose_space import PoseSpace
+from celstack_kit.selectors.fitting.residuals import (
+    FIXED_COST,
+    CompositeResiduals,
+    ResidualModel,
+    WindowResiduals,
+)
 
-EDGE = 0.08
-"""Where a window lets less through, nothing is looked at."""
-MOST = 2**24
-"""About how many numbers are held at a time."""
+MIN_WINDOW_WEIGHT = 0.08
+"""Points at which the window's weight is lower are left out."""
+MAX_CHUNK_VALUES = 2**24
+"""Images are processed in chunks of about this many intermediate values."""
 
 
 class Fitting(Selector):
-    """Fit the transforms of all sprites to an image by themselves, and keep the best fit.
+    """Fit every sprite to an image by Gauss-Newton, and select the one with the lowest cost.
 
-    For pictures of one thing each. From the rest pose, warps follow Gauss and Newton for so
-    many ``steps``; gains and offsets of colours, and those of the background, follow in closed
-    form. ``move_cost`` is the price of looking half a canvas away, on the mean over all
-    points and by squares, as a share of the image's variance: it holds sprites back from
-    explaining what is around them. ``bend_cost`` is charged, besides, for what no affine map
-    could do. ``tint_cost`` is that of changing a gain or an offset by 1.
+    For images of one object each. From the rest pose, the parameters of warps are optimized
+    by ``steps`` Gauss-Newton steps; gains and offsets of sprite and background colors follow
+    in closed form. ``move_cost`` is the cost of moving all points by half a canvas, quadratic
+    in the distance, as a share of the image's variance: it keeps sprites from explaining what
+    is around the object. ``bend_cost`` is added for the non-affine part of a motion.
+    ``tint_cost`` is the cost of changing a gain or an offset by 1, quadratic, too.
 
-    Sprites may only be told apart by what is in the middle of the image: with a ``window``,
-    they are compared with the image through a Gaussian of so many pixels (or height, width),
-    and their masks and the background do not matter, until the sprite is chosen. What
-    ``inverts`` may be shown as a negative, dark for light.
+    With a ``window``, sprites are selected by the center of the image alone: colors are
+    compared under a Gaussian of that many pixels (or height, width), and masks and backgrounds
+    are only used after the selection. With ``inverts``, color gains may be negative.
 
-    No predictor is needed: only sprites and backgrounds learn. Backgrounds are not moved.
+    No predictor is needed: only sprites and backgrounds have parameters. Backgrounds are not
+    warped.
     """
 
     empty_cost = None
@@ -52,13 +57,13 @@ class Fitting(Selector):
         inverts: bool = False,
     ) -> None:
         self.steps = steps
-        self.costs = Costs(move_cost, bend_cost)
+        self.costs = MotionCosts(move_cost, bend_cost)
         self.tint_cost = tint_cost
         self.window = window
         self.inverts = inverts
 
     def check(self, decomposer: Decomposer) -> None:
-        """Refuse a model of more than one layer."""
+        """Raise CelstackError if the model has more than one layer."""
         layers = decomposer.compositor.layers
         if layers != 1:
             raise CelstackError(
@@ -74,17 +79,17 @@ class Fitting(Selector):
         noise: Float[Tensor, "K H W"] | None,  # noqa: ARG002
         allow_empty: bool,  # noqa: ARG002
     ) -> Scene:
-        """Fit every sprite, some images at a time."""
-        poses, sprites = Poses(decomposer), decomposer.sprite_images()
-        backdrops, costs = self._behind(decomposer, images)
-        each = images.shape[1:].numel() * len(sprites) * (poses.count + 4 * len(backdrops))
+        """Fit every sprite to every image, in chunks of images."""
+        space, sprites = PoseSpace(decomposer), decomposer.sprite_images()
+        backdrops, costs = self._backdrops(decomposer, images)
+        each = images.shape[1:].numel() * len(sprites) * (space.count + 4 * len(backdrops))
         fits = [
-            self._fit(some, sprites, poses, backdrops, costs)
-            for some in images.split(max(1, MOST // each))
+            self._fit(some, sprites, space, backdrops, costs)
+            for some in images.split(max(1, MAX_CHUNK_VALUES // each))
         ]
         sprite, pose, tints, background = (torch.cat(one) for one in zip(*fits, strict=True))
-        of_sprite, of_layer = poses.spread(pose)
-        tinted = tint(decomposer, tints[:, :, 0], tints[:, :, 1])
+        of_sprite, of_layer = space.to_params(pose)
+        tinted = tint_params(decomposer, tints[:, :, 0], tints[:, :, 1])
         if tinted is not None:
             of_sprite, of_layer = of_sprite + tinted[0], of_layer + tinted[1]
         logits = images.new_zeros(len(images), decomposer.compositor.num_logits)
@@ -108,50 +113,54 @@ class Fitting(Selector):
         self,
         images: Float[Tensor, "n C H W"],
         sprites: Float[Tensor, "K D h w"],
-        poses: Poses,
+        space: PoseSpace,
         backdrops: Float[Tensor, "M C m"],
         costs: tuple[float, float],
     ) -> tuple[
         Int[Tensor, " n"], Float[Tensor, "n p"], Float[Tensor, "n C 4"], Int[Tensor, " n"]
     ]:
-        """Return the sprite of each image, its pose, all tints, and the background."""
+        """Return the selected sprite, pose, tints and background of each image."""
         height, width = images.shape[2:]
         points = pixel_centers(height, width, like=images)
         whole = images.flatten(2)
         image = torch.arange(len(images), device=images.device)
         if self.window is None:
-            view: View = Composite(sprites, whole[:, None], backdrops, self.inverts, costs)
-            fitted = approach(view, poses, points, self.steps, self.costs)
+            model: ResidualModel = CompositeResiduals(
+                sprites, whole[:, None], backdrops, self.inverts, costs
+            )
+            fitted = gauss_newton(model, space, points, self.steps, self.costs)
             best = fitted.cost.argmin(1)
             pose, tints, behind = (one[image, best] for one in fitted[1:])
             return best, pose, tints, behind
         weights = self._weights(points * max(height, width) / 2)
-        near = (weights > EDGE).nonzero()[:, 0]
+        near = (weights > MIN_WINDOW_WEIGHT).nonzero()[:, 0]
         weights = weights[near] / weights[near].norm()
-        view = Window(sprites, whole[:, None, :, near], weights, self.inverts, costs[0])
-        fitted = approach(view, poses, points[near], self.steps, self.costs)
+        target = whole[:, None, :, near]
+        model = WindowResiduals(sprites, target, weights, self.inverts, costs[0])
+        fitted = gauss_newton(model, space, points[near], self.steps, self.costs)
         best = fitted.cost.argmin(1)
         pose, given = fitted.pose[image, best], fitted.tints[image, best]
-        placed = Composite(sprites[best], whole[None], backdrops, True, costs, given)
-        look = placed.look(poses.pull(points, pose)[None])
-        return best, pose, look.tints[0], look.background[0]
+        placed = CompositeResiduals(sprites[best], whole[None], backdrops, True, costs, given)
+        residuals = placed.residuals(space.pull(points, pose)[None])
+        return best, pose, residuals.tints[0], residuals.background[0]
 
     def _weights(self, pixels: Float[Tensor, "m 2"]) -> Float[Tensor, " m"]:
-        """Return how much the window lets through, so many pixels from its centre."""
+        """Return the Gaussian window at points in pixels from the center."""
         tall, wide = self.window if isinstance(self.window, tuple) else (self.window,) * 2
         return torch.exp(-0.5 * (pixels / pixels.new_tensor([wide, tall])).square().sum(1))
 
-    def _behind(
+    def _backdrops(
         self, decomposer: Decomposer, like: Tensor
     ) -> tuple[Float[Tensor, "M C m"], tuple[float, float]]:
-        """Return the backdrops, and what it costs to tint sprites, and backdrops."""
+        """Return the rendered backgrounds, and the costs of tinting sprites and backgrounds."""
         one = like.new_ones(1, decomposer.channels)
         count = decomposer.backgrounds.count if decomposer.backgrounds is not None else 0
         rest = like.new_zeros(1, count, decomposer.background_chain.num_params)
         backdrops = decomposer.render_backgrounds(rest)[0].flatten(2)
-        sprite = FIXED if tint(decomposer, one, one) is None else self.tint_cost
+        can_tint = tint_params(decomposer, one, one) is not None
+        sprite = self.tint_cost if can_tint else FIXED_COST
         behind = decomposer.background_chain.tint(one, one) if count else None
-        return backdrops, (sprite, FIXED if behind is None else self.tint_cost)
+        return backdrops, (sprite, FIXED_COST if behind is None else self.tint_cost)
 
 
 @hookimpl

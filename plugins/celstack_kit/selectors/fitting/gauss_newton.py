@@ -1,4 +1,4 @@
-"""Approach: follow Gauss and Newton from the rest pose to where sprites fit best."""
+"""Gauss-Newton optimization of poses, with colors eliminated (variable projection)."""
 
 from typing import NamedTuple
 
@@ -6,26 +6,26 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from celstack_kit.selectors.fitting.pose_space import Outlook, Poses
-from celstack_kit.selectors.fitting.residuals import Look, View
+from celstack_kit.selectors.fitting.pose_space import PointWarp, PoseSpace
+from celstack_kit.selectors.fitting.residuals import ResidualModel, Residuals
 
 DAMPING = 0.1
-FARTHEST = 0.15
-"""How far parameters may go at a time."""
-FAINT = 1e-4
-"""Images of less variance count as if they had that much."""
-LEAST = 1e-8
+MAX_STEP = 0.15
+"""Maximum change of a parameter in one iteration."""
+MIN_VARIANCE = 1e-4
+"""Lower bound of an image's variance, by which costs are scaled."""
+MIN_CURVATURE = 1e-8
 
 
-class Costs(NamedTuple):
-    """What it costs to look elsewhere, as shares of an image's variance (``Fitting``)."""
+class MotionCosts(NamedTuple):
+    """Costs of moving and of bending, as shares of an image's variance (``Fitting``)."""
 
     move: float
     bend: float
 
 
-class Fitted(NamedTuple):
-    """The best poses that were found, and what is seen from there (``views.Look``)."""
+class FittedPoses(NamedTuple):
+    """The best poses found, with their tints and backgrounds (``Residuals``)."""
 
     cost: Float[Tensor, "a b"]
     pose: Float[Tensor, "a b p"]
@@ -33,94 +33,111 @@ class Fitted(NamedTuple):
     background: Int[Tensor, "a b"]
 
 
-def approach(
-    view: View, poses: Poses, points: Float[Tensor, "m 2"], steps: int, costs: Costs
-) -> Fitted:
-    """Move all sprites of a view for so many steps; return the best that each came to.
+def gauss_newton(
+    model: ResidualModel,
+    space: PoseSpace,
+    points: Float[Tensor, "m 2"],
+    steps: int,
+    costs: MotionCosts,
+) -> FittedPoses:
+    """Minimize squared error plus motion cost over poses, from the rest pose.
 
-    Colours follow in closed form, and steps know that they will (variable projection).
+    Colors are the least-squares solution at each pose, and steps take that into account
+    (variable projection).
+
+    Args:
+        model: Computes residuals of sprites and images.
+        space: The parameters to optimize.
+        points: Canvas points at which sprites and images are compared.
+        steps: Number of Gauss-Newton iterations.
+        costs: Costs of moving points away from where they are at rest.
+
+    Returns:
+        The best pose of each pair of image and sprite among all iterations.
     """
-    rows, columns = len(view.target), len(view.sprites)
-    shape = torch.broadcast_shapes((rows, columns), view.target.shape[:2])
-    pose = view.target.new_zeros(*shape, poses.count)
-    outlook = Outlook(poses, points)
-    price, toll = _variance(view), _Toll(points, view.weights, costs)
-    best: Fitted | None = None
-    steps = steps if poses.count else 0
+    rows, columns = len(model.target), len(model.sprites)
+    shape = torch.broadcast_shapes((rows, columns), model.target.shape[:2])
+    pose = model.target.new_zeros(*shape, space.count)
+    warp = PointWarp(space, points)
+    price, penalty = _variance(model), _MotionPenalty(points, model.weights, costs)
+    best: FittedPoses | None = None
+    steps = steps if space.count else 0
     for step in range(steps + 1):
         flat = pose.flatten(0, 1)
-        pulled = outlook.look(flat)
-        # Backgrounds are compared at the beginning and at the end.
-        known = best.background if best is not None and step < steps else None
-        look = view.look(pulled.unflatten(0, shape), known)
-        away = toll.of((pulled - outlook.rest).mT.unflatten(0, shape))
-        cost = look.error + price * away.square().sum((2, 3))
-        found = Fitted(cost, pose, look.tints, look.background)
-        best = found if best is None else _better(best, found)
+        pulled = warp.pull(flat)
+        # All backgrounds are compared in the first and the last iteration only.
+        background = best.background if best is not None and step < steps else None
+        residuals = model.residuals(pulled.unflatten(0, shape), background)
+        motion = penalty.weigh((pulled - warp.rest).mT.unflatten(0, shape))
+        cost = residuals.error + price * motion.square().sum((2, 3))
+        found = FittedPoses(cost, pose, residuals.tints, residuals.background)
+        best = found if best is None else _keep_better(best, found)
         if step < steps:
-            slopes = outlook.slopes(flat)
-            slopes = slopes.view(*(shape if len(slopes) > 1 else (1, 1)), *slopes.shape[1:])
-            pose = pose + _step(look, slopes, away, toll, price)
+            jacobian = warp.jacobian(flat)
+            lattice = shape if len(jacobian) > 1 else (1, 1)
+            jacobian = jacobian.view(*lattice, *jacobian.shape[1:])
+            pose = pose + _step(residuals, jacobian, motion, penalty, price)
     assert best is not None  # there is at least the rest pose
     return best
 
 
 def _step(
-    look: Look,
-    slopes: Float[Tensor, "a_or_1 b_or_1 2 p m"],
-    away: Float[Tensor, "a b 2 q"],
-    toll: "_Toll",
+    residuals: Residuals,
+    jacobian: Float[Tensor, "a_or_1 b_or_1 2 p m"],
+    motion: Float[Tensor, "a b 2 q"],
+    penalty: "_MotionPenalty",
     price: Float[Tensor, "*a_or_b"],
 ) -> Float[Tensor, "a b p"]:
-    """Return how far to go: less error, but not too far away.
+    """Return the damped Gauss-Newton step.
 
-    Colours will be as good as they can be, wherever that is: what they would make up for is
-    no slope (the Schur complement of their part of the normal equations).
+    Tints are eliminated from the normal equations by a Schur complement, since they are
+    optimal again after the step.
     """
-    across, down = slopes[:, :, None].unbind(3)
-    seen = torch.addcmul(look.across[..., None, :] * across, look.down[..., None, :], down)
-    rows = torch.cat([seen, look.features, look.misses[..., None, :]], dim=3)
-    count, mixed = seen.shape[3], look.features.shape[3]
-    curve, shared, pull = (seen @ rows.mT).split([count, mixed, 1], dim=4)
-    curve = (curve - shared @ torch.linalg.solve(look.gram, shared.mT)).mean(2)
-    moved = toll.of(slopes).transpose(2, 3).flatten(3)
+    across, down = jacobian[:, :, None].unbind(3)
+    shown = residuals.across[..., None, :] * across
+    shown = torch.addcmul(shown, residuals.down[..., None, :], down)
+    rows = torch.cat([shown, residuals.features, residuals.values[..., None, :]], dim=3)
+    count, mixed = shown.shape[3], residuals.features.shape[3]
+    hessian, shared, gradient = (shown @ rows.mT).split([count, mixed, 1], dim=4)
+    hessian = (hessian - shared @ torch.linalg.solve(residuals.gram, shared.mT)).mean(2)
+    moved = penalty.weigh(jacobian).transpose(2, 3).flatten(3)
     cost = price[..., None, None]
-    curve = curve + cost * (moved @ moved.mT)
-    pull = pull.mean(2) - cost * (moved @ away.flatten(2)[..., None])
-    stiff = torch.diag_embed(DAMPING * curve.diagonal(dim1=2, dim2=3) + LEAST)
-    return torch.linalg.solve(curve + stiff, pull)[..., 0].clamp(-FARTHEST, FARTHEST)
+    hessian = hessian + cost * (moved @ moved.mT)
+    gradient = gradient.mean(2) - cost * (moved @ motion.flatten(2)[..., None])
+    ridge = torch.diag_embed(DAMPING * hessian.diagonal(dim1=2, dim2=3) + MIN_CURVATURE)
+    return torch.linalg.solve(hessian + ridge, gradient)[..., 0].clamp(-MAX_STEP, MAX_STEP)
 
 
-class _Toll:
-    """Weighs how far points have moved, so that the squares add up to what it costs."""
+class _MotionPenalty:
+    """Weighs displacements of points such that their squares sum to the motion cost."""
 
     def __init__(
-        self, points: Float[Tensor, "m 2"], weights: Float[Tensor, " m"], costs: Costs
+        self, points: Float[Tensor, "m 2"], weights: Float[Tensor, " m"], costs: MotionCosts
     ) -> None:
         self.weights, self.move, self.bend = weights, costs.move**0.5, costs.bend**0.5
-        plane = torch.cat([points, torch.ones_like(points[:, :1])], dim=1)
-        self.plane = torch.linalg.qr(plane * weights[:, None]).Q
+        affine = torch.cat([points, torch.ones_like(points[:, :1])], dim=1)
+        self.affine_basis = torch.linalg.qr(affine * weights[:, None]).Q
 
-    def of(self, moves: Float[Tensor, "*any m"]) -> Float[Tensor, "*any q"]:
-        """Weigh all of a move; and, where bending costs more, what no plain map could do."""
+    def weigh(self, moves: Float[Tensor, "*any m"]) -> Float[Tensor, "*any q"]:
+        """Return weighted displacements and, if bending costs, their non-affine part."""
         moves = moves * self.weights
         if not self.bend:
             return self.move * moves
-        bent = moves - (moves @ self.plane) @ self.plane.mT
+        bent = moves - (moves @ self.affine_basis) @ self.affine_basis.mT
         return torch.cat([self.move * moves, self.bend * bent], dim=-1)
 
 
-def _variance(view: View) -> Float[Tensor, "*a_or_b"]:
-    """Return the variance of images, as far as they are looked at."""
-    mean = (view.target * view.weights).sum(-1, keepdim=True)
-    spread = (view.target - mean * view.weights).square().sum(-1).mean(-1)
-    return spread.clamp_min(FAINT)
+def _variance(model: ResidualModel) -> Float[Tensor, "*a_or_b"]:
+    """Return the weighted variance of each image, averaged over channels."""
+    mean = (model.target * model.weights).sum(-1, keepdim=True)
+    variance = (model.target - mean * model.weights).square().sum(-1).mean(-1)
+    return variance.clamp_min(MIN_VARIANCE)
 
 
-def _better(one: Fitted, other: Fitted) -> Fitted:
+def _keep_better(one: FittedPoses, other: FittedPoses) -> FittedPoses:
     lower = other.cost < one.cost
     pairs = zip(one, other, strict=True)
     fields = [
         torch.where(lower.view(*lower.shape, *[1] * (a.ndim - 2)), b, a) for a, b in pairs
     ]
-    return Fitted(*fields)
+    return FittedPoses(*fields)

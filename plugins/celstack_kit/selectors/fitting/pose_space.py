@@ -1,4 +1,4 @@
-"""Poses: the parameters of all warps at work, as one vector, and what they move."""
+"""Poses as vectors of the active warps' parameters, and their Jacobians."""
 
 import torch
 from jaxtyping import Float
@@ -7,27 +7,27 @@ from torch import Tensor
 from celstack import Decomposer, Warp
 from celstack.model import TransformChain
 
-NUDGE = 1e-2
-"""How far parameters are moved to see what they move: most warps are linear in them."""
+DIFFERENCE_STEP = 1e-2
+"""Step of finite differences; most warps are linear in their parameters."""
 
 
-class Poses:
-    """Where the canvas looks in sprites, told by the parameters of warps alone.
+class PoseSpace:
+    """The parameters of all active warps of sprites, then of layers, as one vector.
 
-    The warps are those of sprites, then those of layers; what is not at work rests.
+    All other parameters, and those of inactive warps, stay 0.
     """
 
     def __init__(self, decomposer: Decomposer) -> None:
         self.chains = (decomposer.sprite_chain, decomposer.layer_chain)
         self.sizes = [chain.num_params for chain in self.chains]
-        moving = torch.cat([_moving(chain) for chain in self.chains])
-        self.slots = moving.nonzero()[:, 0]
+        free = torch.cat([_free_params(chain) for chain in self.chains])
+        self.slots = free.nonzero()[:, 0]
         self.count = len(self.slots)
 
-    def spread(
+    def to_params(
         self, pose: Float[Tensor, "n p"]
     ) -> tuple[Float[Tensor, "n P"], Float[Tensor, "n Q"]]:
-        """Return the parameters of sprites, and of layers; all but those of warps are 0."""
+        """Return sprite and layer parameters; all but those of active warps are 0."""
         params = pose.new_zeros(len(pose), sum(self.sizes))
         params[:, self.slots] = pose
         of_sprite, of_layer = params.split(self.sizes, dim=1)
@@ -36,57 +36,60 @@ class Poses:
     def pull(
         self, points: Float[Tensor, "m 2"], pose: Float[Tensor, "n p"]
     ) -> Float[Tensor, "n m 2"]:
-        """Return where points of the canvas look."""
-        of_sprite, of_layer = self.spread(pose)
+        """Map canvas points to sprite points."""
+        of_sprite, of_layer = self.to_params(pose)
         sprite, layer = self.chains
         return sprite.pull(layer.pull(points.expand(len(pose), -1, -1), of_layer), of_sprite)
 
-    def slopes(
+    def jacobian(
         self, points: Float[Tensor, "m 2"], pose: Float[Tensor, "n p"]
     ) -> Float[Tensor, "n 2 p m"]:
-        """Return how far points go for each parameter, as a slope, from where they look."""
+        """Return the derivatives of sprite points by parameters, from finite differences."""
         pulled = self.pull(points, pose)
-        nudges = NUDGE * torch.eye(self.count).to(pose)
-        nudged = [(self.pull(points, pose + nudge) - pulled).mT for nudge in nudges]
-        return torch.stack(nudged, dim=2) / NUDGE
+        steps = DIFFERENCE_STEP * torch.eye(self.count).to(pose)
+        moved = [(self.pull(points, pose + step) - pulled).mT for step in steps]
+        return torch.stack(moved, dim=2) / DIFFERENCE_STEP
 
 
-class Outlook:
-    """Looks from many poses at the same points; at little cost where warps are linear.
+class PointWarp:
+    """Maps fixed canvas points to sprite points, for many poses.
 
-    Most are: what a parameter moves then depends on no other, and is measured once.
+    If the map is linear in the pose, as for most warps, its Jacobian is computed once.
     """
 
-    def __init__(self, poses: Poses, points: Float[Tensor, "m 2"]) -> None:
-        self.poses, self.points = poses, points
-        rest = points.new_zeros(1, poses.count)
-        self.rest = poses.pull(points, rest)
-        self.fixed: Float[Tensor, "1 2 p m"] | None = None
-        if poses.count:
-            slopes = poses.slopes(points, rest)
-            some = 0.3 / torch.arange(2.0, poses.count + 2.0).to(rest)[None]
-            if torch.allclose(self._along(some, slopes), poses.pull(points, some), atol=1e-4):
-                self.fixed = slopes
+    def __init__(self, space: PoseSpace, points: Float[Tensor, "m 2"]) -> None:
+        self.space, self.points = space, points
+        rest = points.new_zeros(1, space.count)
+        self.rest = space.pull(points, rest)
+        self.constant_jacobian: Float[Tensor, "1 2 p m"] | None = None
+        if space.count:
+            jacobian = space.jacobian(points, rest)
+            some = 0.3 / torch.arange(2.0, space.count + 2.0).to(rest)[None]
+            linear = self._linear_map(some, jacobian)
+            if torch.allclose(linear, space.pull(points, some), atol=1e-4):
+                self.constant_jacobian = jacobian
 
-    def look(self, pose: Float[Tensor, "n p"]) -> Float[Tensor, "n m 2"]:
-        """Return where points look from poses."""
-        if self.fixed is None:
-            return self.poses.pull(self.points, pose)
-        return self._along(pose, self.fixed)
+    def pull(self, pose: Float[Tensor, "n p"]) -> Float[Tensor, "n m 2"]:
+        """Return the sprite points at each pose."""
+        if self.constant_jacobian is None:
+            return self.space.pull(self.points, pose)
+        return self._linear_map(pose, self.constant_jacobian)
 
-    def slopes(self, pose: Float[Tensor, "n p"]) -> Float[Tensor, "n_or_1 2 p m"]:
-        """Return how far points go for each parameter; once, if that is so for all poses."""
-        return self.poses.slopes(self.points, pose) if self.fixed is None else self.fixed
+    def jacobian(self, pose: Float[Tensor, "n p"]) -> Float[Tensor, "n_or_1 2 p m"]:
+        """Return the derivatives by parameters: one for all poses if the map is linear."""
+        if self.constant_jacobian is None:
+            return self.space.jacobian(self.points, pose)
+        return self.constant_jacobian
 
-    def _along(
-        self, pose: Float[Tensor, "n p"], slopes: Float[Tensor, "1 2 p m"]
+    def _linear_map(
+        self, pose: Float[Tensor, "n p"], jacobian: Float[Tensor, "1 2 p m"]
     ) -> Float[Tensor, "n m 2"]:
-        moves = pose @ slopes[0].transpose(0, 1).flatten(1)
+        moves = pose @ jacobian[0].transpose(0, 1).flatten(1)
         return self.rest + moves.unflatten(1, (2, -1)).mT
 
 
-def _moving(chain: TransformChain) -> Tensor:
-    """Tell which parameters of a chain belong to warps at work."""
+def _free_params(chain: TransformChain) -> Tensor:
+    """Return which parameters of a chain belong to active warps."""
     flags = [
         isinstance(transform, Warp) and working
         for transform, working in zip(chain, chain.active, strict=True)

@@ -1,4 +1,4 @@
-"""Greedy: choose sprites layer by layer, each time the one that explains most."""
+"""Greedy: select sprites layer by layer, each time the one with the lowest error."""
 
 from typing import Annotated
 
@@ -16,7 +16,7 @@ class Greedy(CandidateSelector):
     """Algorithm 1 of the paper, for at most ``sweeps`` sweeps over the layers.
 
     With ``empty_cost``, the price lambda of Eq. 5, a layer may stay empty. Where there are
-    several backgrounds, each sweep begins with the one that fits best.
+    several backgrounds, each sweep begins by selecting the best one.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Greedy(CandidateSelector):
         occlusion: Float[Tensor, "B L L"],
         price: float | None,
     ) -> tuple[Int[Tensor, "B L"], Int[Tensor, " B"]]:
-        """Return the sprite of every layer, and the background."""
+        """Return the sprite of every layer, and the background, of each image."""
         if supports(images):
             from celstack_kit.selectors.greedy import numba_cpu
 
@@ -53,9 +53,9 @@ def choose_by_layers(
     price: float | None,
     sweeps: int,
 ) -> tuple[Int[Tensor, "B L"], Int[Tensor, " B"]]:
-    """Return the sprite of every layer, and the background: a layer of all images at a time.
+    """Run the sweeps with torch, one layer of all images at a time.
 
-    All sweeps are made: to ask whether one changed anything would make an accelerator wait.
+    There is no early exit: testing for convergence would synchronize the accelerator.
     """
     everyone = torch.arange(len(images), device=images.device)
     background = torch.zeros_like(everyone)
@@ -70,7 +70,7 @@ def choose_by_layers(
             saved, best = stack.gains(layer, images, mine).max(1)
             alpha, paint = mine.alpha[everyone, best], mine.paint[everyone, best]
             if price is not None:
-                # Also where an error is not a number, so that the loss tells.
+                # NaN counts as filled, so that it reaches the loss.
                 filled = ~(saved <= price * images[0].numel())
                 best = torch.where(filled, best, EMPTY)
                 alpha *= filled[:, None, None]

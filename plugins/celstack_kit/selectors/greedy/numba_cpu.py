@@ -1,8 +1,8 @@
-"""Algorithm 1 for processors: loops over layers, sprites and pixels.
+"""Algorithm 1 compiled for CPUs: loops over layers, sprites and pixels.
 
-As in ``celstack.model.layer_stack``, a layer of mask m and colour c gives the image
-A + m (E c - D): A is the composite of the others, E how much of the layer they leave visible,
-D what the layer would hide.
+As in ``celstack.model.layer_stack``, a layer of mask m and color c makes the image
+The + m (E c - D): The is the composite of the others, E the layer's transmittance through those
+in front, D what the layer would occlude.
 """
 
 from math import nan
@@ -25,19 +25,19 @@ def choose(
     price: float | None,
     sweeps: int,
 ) -> tuple[Int[Tensor, "B L"], Int[Tensor, " B"]]:
-    """Return the sprite of every layer, and the background, after at most so many sweeps.
+    """Return the sprite of every layer, and the background, after at most ``sweeps`` sweeps.
 
-    An image for which a sweep changes nothing is done: no later sweep would.
+    An image that a sweep does not change has converged and is not swept again.
     """
     batch, layers = len(images), len(candidates)
     sprite, background = np.full((batch, layers), EMPTY), np.zeros(batch, np.int64)
     places = _check(images, candidates, backdrops, occlusion)
-    # The backdrop is one more layer, the first, and hidden by all.
+    # The backdrop is treated as a first layer that all others occlude.
     hides = torch.cat([occlusion.new_ones(batch, layers, 1), occlusion], dim=2)
     given = [array(values) for values in (images, backdrops, hides, places)]
     paints = [array(mine.paint) for mine in candidates]
     alphas = [array(mine.alpha) for mine in candidates]
-    # Nothing is less than what is not a number: then no layer may be empty.
+    # Comparisons with NaN are false: then no layer is left empty.
     least = nan if price is None else float(price) * images[0].numel()
 
     def explain(some: slice) -> None:
@@ -52,7 +52,7 @@ def choose(
 def _check(
     images: Tensor, candidates: list[Candidates], backdrops: Tensor, occlusion: Tensor
 ) -> Int[Tensor, "B L 2"]:
-    """Refuse what does not fit together; return where the windows of all layers are."""
+    """Check shapes; return the top left corners of all layers' windows."""
     batch, channels, height, width = images.shape
     layers, count = len(candidates), candidates[0].alpha.shape[1]
     check_shape("backdrops", backdrops, batch, backdrops.shape[1], channels, height, width)
@@ -71,33 +71,33 @@ def _check(
 def _explain(
     images, backdrops, hides, places, paints, alphas, least, sweeps, sprite, background
 ):
-    """Explain images one after the other; write down their sprites and backgrounds."""
+    """Run the sweeps of each image; write results into ``sprite`` and ``background``."""
     batch, channels, height, width = images.shape
     layers = len(alphas)
-    # On canvases, the backdrop first: what is seen of each layer if nothing hides it, and how
-    # much of it is left by all layers, and by those before the current one.
+    # Per layer, the backdrop first: its unoccluded canvas, its transmittance through all
+    # layers, and through those before the current one.
     canvases = np.empty((layers + 1, channels, height, width), images.dtype)
     by_all = np.empty((layers + 1, height, width), images.dtype)
     by_earlier = np.empty((layers + 1, height, width), images.dtype)
-    # In the window of each layer: how much of the others is left by the layers after it.
+    # In the window of each layer: transmittance of the others through the layers after it.
     by_later = [np.empty((layers + 1, *alpha.shape[2:]), images.dtype) for alpha in alphas]
-    # Where on the canvas a layer is: top, bottom, left, right.
+    # Bounding box of each layer: top, bottom, left, right.
     extents = np.empty((layers + 1, 4), np.int64)
     for b in range(batch):
         extents[:] = 0
-        _show(canvases[0], extents[0], backdrops[b, 0], 0, 0)
+        _draw(canvases[0], extents[0], backdrops[b, 0], 0, 0)
         for _ in range(sweeps):
             changed = False
             by_all[:] = 1
             for layer in range(layers - 1, -1, -1):
                 alpha, (top, left) = alphas[layer][b], places[b, layer]
-                _cut(by_all, by_later[layer], top, left)
+                _copy_window(by_all, by_later[layer], top, left)
                 if sprite[b, layer] != EMPTY:
-                    _hide(by_all, alpha[sprite[b, layer]], hides[b, layer], top, left)
+                    _occlude(by_all, alpha[sprite[b, layer]], hides[b, layer], top, left)
             if len(backdrops[b]) > 1:
                 best = _best_background(images[b], backdrops[b], canvases, extents, by_all)
                 background[b] = best
-                _show(canvases[0], extents[0], backdrops[b, best], 0, 0)
+                _draw(canvases[0], extents[0], backdrops[b, best], 0, 0)
             by_earlier[:] = 1
             for layer in range(layers):
                 paint, alpha = paints[layer][b], alphas[layer][b]
@@ -119,9 +119,9 @@ def _explain(
                 if empty - errors[best] <= least:
                     best = EMPTY
                     extents[layer + 1] = 0
-                else:  # also where an error is not a number, so that the loss tells
-                    _show(canvases[layer + 1], extents[layer + 1], paint[best], top, left)
-                    _hide(by_earlier, alpha[best], hides[b, layer], top, left)
+                else:  # also if an error is NaN, so that it reaches the loss
+                    _draw(canvases[layer + 1], extents[layer + 1], paint[best], top, left)
+                    _occlude(by_earlier, alpha[best], hides[b, layer], top, left)
                 changed = changed or best != sprite[b, layer]
                 sprite[b, layer] = best
             if not changed:
@@ -131,7 +131,7 @@ def _explain(
 @compiled
 @no_type_check
 def _errors(image, canvases, extents, left_over, hides, own, paint, alpha, top, left):
-    """Return the squared error in the window of an empty layer, and with each candidate."""
+    """Return the squared error in the window with the layer empty, and with each candidate."""
     by_earlier, by_later = left_over
     count, tall, wide = alpha.shape
     channels = len(image)
@@ -157,10 +157,10 @@ def _errors(image, canvases, extents, left_over, hides, own, paint, alpha, top, 
                 seen[x] = before[x] * after[x]
             hide = hides[other]
             for c in range(channels):
-                colour = canvases[other, c, row, first:last]
+                color = canvases[other, c, row, first:last]
                 all_seen, all_hidden = without[c, start:end], hidden[c, start:end]
-                for x in range(len(colour)):
-                    value = seen[x] * colour[x]
+                for x in range(len(color)):
+                    value = seen[x] * color[x]
                     all_seen[x] += value
                     all_hidden[x] += hide * value
         before, after = by_earlier[own, row, left : left + wide], by_later[own, y]
@@ -187,8 +187,8 @@ def _errors(image, canvases, extents, left_over, hides, own, paint, alpha, top, 
 
 @compiled
 @no_type_check
-def _hide(left_over, alpha, hides, top, left):
-    """Take away what one layer hides of every other, which is nothing of itself."""
+def _occlude(left_over, alpha, hides, top, left):
+    """Multiply transmittances by what one layer leaves visible of every other."""
     tall, wide = alpha.shape
     for other in range(len(left_over)):
         hide = hides[other]
@@ -201,8 +201,8 @@ def _hide(left_over, alpha, hides, top, left):
 
 @compiled
 @no_type_check
-def _show(canvas, extent, paint, top, left):
-    """Put a layer on its canvas, and say where it is."""
+def _draw(canvas, extent, paint, top, left):
+    """Copy a layer onto its canvas, and set its bounding box."""
     channels, tall, wide = paint.shape
     for c in range(channels):
         for y in range(tall):
@@ -214,8 +214,8 @@ def _show(canvas, extent, paint, top, left):
 
 @compiled
 @no_type_check
-def _cut(canvases, windows, top, left):
-    """Copy what is in a window on all canvases."""
+def _copy_window(canvases, windows, top, left):
+    """Copy a window of all canvases."""
     layers, tall, wide = windows.shape
     for layer in range(layers):
         for y in range(tall):
@@ -227,7 +227,7 @@ def _cut(canvases, windows, top, left):
 @compiled
 @no_type_check
 def _best_background(image, backdrops, canvases, extents, by_all):
-    """Return which backdrop fits best behind the layers as they are."""
+    """Return the backdrop with the lowest squared error behind the current layers."""
     channels, height, width = image.shape
     missing = np.empty(width, image.dtype)
     errors = np.zeros(len(backdrops))

@@ -1,4 +1,4 @@
-"""Matching: compute where sprites are, instead of learning to predict it."""
+"""Matching: find sprites by template matching, without a predictor."""
 
 from typing import Annotated
 
@@ -8,40 +8,43 @@ from jaxtyping import Float
 from torch import Tensor
 
 from celstack import CelstackError, Decomposer, Scene, Selector, hookimpl
-from celstack_kit.selectors.matching.background import fit_backdrop
-from celstack_kit.selectors.matching.coordinate_descent import explain_again, fill
-from celstack_kit.selectors.matching.depth_order import find_order
-from celstack_kit.selectors.matching.placement import Placing, can_place
-from celstack_kit.selectors.matching.proposal_trial import Trial
-from celstack_kit.selectors.matching.proposals import draw_missing, enlarge, find_twins
-from celstack_kit.selectors.matching.scene_state import Draft
-from celstack_kit.selectors.matching.search import Search, Turned, Upright
+from celstack_kit.selectors.matching.background import fit_background
+from celstack_kit.selectors.matching.coordinate_descent import fill_empty_layers, update_layers
+from celstack_kit.selectors.matching.depth_order import improve_depth_order
+from celstack_kit.selectors.matching.placement import Placement, supports_placement
+from celstack_kit.selectors.matching.proposal_trial import ProposalTrial
+from celstack_kit.selectors.matching.proposals import (
+    find_shifted_duplicates,
+    propose_from_residuals,
+    zoom_to_content,
+)
+from celstack_kit.selectors.matching.scene_state import SceneState
+from celstack_kit.selectors.matching.search import PoseSearch, SpriteSearch, TranslationSearch
 
-DRAWINGS = 8
-"""From how many images sprites are drawn, for one to be chosen."""
+MIN_PROPOSALS = 8
+"""Number of proposals made, even if fewer sprites are to be replaced."""
 
 
 class Matching(Selector):
-    """Search for the sprite, place and colour that explain most, layer by layer.
+    """Minimize the squared error over sprites, poses and colors by coordinate descent.
 
-    Sprites are held against what is not explained yet, at all places of the canvas and as
-    large as they are; the gains of their colours, at most 1, follow in closed form. In each of
-    ``sweeps`` sweeps every layer is taken out and explained again, and layers that overlap
-    are put in the order that fits better; ``training_sweeps`` of them will do for learning.
-    With ``empty_cost``, the price lambda of Eq. 5, a layer may stay empty.
+    Layer by layer, the residual is cross-correlated with all sprites, at all positions of the
+    canvas and at the sprites' own scale; color gains, at most 1, follow in closed form. In each
+    of ``sweeps`` sweeps every layer is optimized with the others fixed, and the depth order of
+    overlapping layers is improved; training uses ``training_sweeps``. With ``empty_cost``, the
+    price lambda of Eq. 5, a layer may stay empty.
 
-    What is put first decides much. With more than one of ``starts``, images are also explained
-    beginning with the sprite that comes second, and so on, and the best scene is kept; not so
-    while learning, which can do with the first.
+    The result depends on the first sprite. With ``starts`` above 1, the search is repeated with
+    the second best sprite first, and so on, and the best scene is kept. Training uses one.
 
-    Sprites are also looked for in ``turns`` angles around the circle and in all ``sizes``, if
-    these are given: first at half the resolution, then closely, with ``refine`` steps of Gauss
-    and Newton, between the angles and between the least and the largest size. Without them,
-    ``refine`` looks for places between the pixels.
+    Given ``turns`` or ``sizes``, sprites are also searched for at that many angles and at these
+    scales: first at half the resolution, then refined by ``refine`` Gauss-Newton steps, with
+    the scale between the smallest and the largest of ``sizes``. Otherwise ``refine`` is the
+    number of steps to subpixel positions.
 
-    No predictor is needed: only sprites and backgrounds learn. A transform must be able to
-    ``place`` sprites, such as position; one that can ``tint`` them, such as color, lets
-    their colours vary.
+    No predictor is needed: only sprites and backgrounds have parameters. One of the transforms
+    must implement ``place``, such as position; one that implements ``tint``, such as color,
+    lets colors vary.
     """
 
     def __init__(
@@ -65,15 +68,15 @@ class Matching(Selector):
         self.refine = refine
 
     def check(self, decomposer: Decomposer) -> None:
-        """Refuse a model that cannot be told where sprites are, or sprites too large for it."""
-        if not can_place(decomposer):
+        """Raise CelstackError if no transform can place the sprites."""
+        if not supports_placement(decomposer):
             raise CelstackError(
-                f"{self.name} says where sprites are; add a transform that can be told, "
-                "such as a position"
+                f"{self.name} computes where sprites are; add a transform that can place them, "
+                "such as position"
             )
         size = decomposer.sprites.size
         if size is not None and decomposer.channels:
-            Placing(decomposer, size)
+            Placement(decomposer, size)
 
     @torch.no_grad()
     def explain(
@@ -83,40 +86,44 @@ class Matching(Selector):
         noise: Float[Tensor, "K H W"] | None,
         allow_empty: bool,
     ) -> Scene:
-        """Begin in one way or more, and keep the scenes that explain best."""
+        """Run coordinate descent from one or more starts, and keep the best scenes."""
         sprites = decomposer.sprite_images()
-        placing = Placing(decomposer, (sprites.shape[2], sprites.shape[3]))
-        search = self._search(sprites, placing)
+        placement = Placement(decomposer, (sprites.shape[2], sprites.shape[3]))
+        search = self._make_search(sprites, placement)
         price = (self.empty_cost or 0.0) * images[0].numel() if allow_empty else None
         starts = 1 if decomposer.training else min(self.starts, len(sprites))
         sweeps = self.training_sweeps if decomposer.training else self.sweeps
-        draft, *others = (
-            _sweep(Draft(images, decomposer, placing, noise), search, price, sweeps, rank)
+        state, *others = (
+            _run_sweeps(
+                SceneState(images, decomposer, placement, noise), search, price, sweeps, rank
+            )
             for rank in range(starts)
         )
         for other in others:
-            draft.take_better(other, price or 0.0)
-        return draft.scene()
+            state.take_better(other, price or 0.0)
+        return state.scene()
 
-    def _search(self, sprites: Float[Tensor, "K D h w"], placing: Placing) -> Search:
-        """Choose how to search."""
-        if not self._turns:
-            return Upright(sprites, placing, self.refine)
-        return Turned(sprites, placing, self.turns, self.sizes or [1.0], self.refine)
+    def _make_search(
+        self, sprites: Float[Tensor, "K D h w"], placement: Placement
+    ) -> SpriteSearch:
+        """Return the search over translations alone, or over all poses."""
+        if not self._varies_pose:
+            return TranslationSearch(sprites, placement, self.refine)
+        return PoseSearch(sprites, placement, self.turns, self.sizes or [1.0], self.refine)
 
     @property
-    def _turns(self) -> bool:
-        """Whether sprites are looked for at angles and in sizes other than their own."""
+    def _varies_pose(self) -> bool:
+        """Whether sprites are searched for at other angles or scales than their own."""
         return self.turns > 1 or self.sizes is not None
 
     @torch.no_grad()
-    def find_duplicates(self, decomposer: Decomposer) -> list[tuple[int, int]]:
-        """List the pairs of sprites that look alike when shifted.
+    def twins(self, decomposer: Decomposer) -> list[tuple[int, int]]:
+        """Return the pairs of sprites that are equal up to a translation.
 
-        Turned sprites never fit to the pixel, so those that look alike are put to the test
-        instead: see ``propose_sprites``.
+        Sprites that are rotated are never equal to the pixel; ``missed`` tries whether one of
+        two similar ones should be replaced.
         """
-        return [] if self._turns else find_twins(decomposer.sprite_images())
+        return [] if self._varies_pose else find_shifted_duplicates(decomposer.sprite_images())
 
     @torch.no_grad()
     def propose_sprites(
@@ -126,39 +133,45 @@ class Matching(Selector):
         decomposer: Decomposer,
         unused: list[int],
     ) -> dict[int, Float[Tensor, "D h w"]]:
-        """Draw sprites from what is explained worst, and choose those that explain most.
+        """Propose sprites from the images explained worst, and return those that help most.
 
-        One of two turned sprites that look alike is given up, if a drawing is worth more.
+        If sprites are rotated, one of two duplicates may be replaced, too.
         """
-        if not (unused or self._turns):
+        if not (unused or self._varies_pose):
             return {}
         sprites = decomposer.sprite_images()
         size = (sprites.shape[2], sprites.shape[3])
-        tints = Placing(decomposer, size).tints
-        count = max(DRAWINGS, len(unused))
-        drawn = draw_missing(images, scene, decomposer, count, size, tints)
-        if self._turns:
-            drawn = drawn._replace(looks=enlarge(drawn.looks))
-        trial = Trial(decomposer, images, drawn)
-        trial.fill(unused)
-        if self._turns:
-            trial.replace_twin()
-        return trial.chosen
+        tints = Placement(decomposer, size).can_tint
+        count = max(MIN_PROPOSALS, len(unused))
+        proposals = propose_from_residuals(images, scene, decomposer, count, size, tints)
+        if self._varies_pose:
+            proposals = proposals._replace(sprites=zoom_to_content(proposals.sprites))
+        trial = ProposalTrial(decomposer, images, proposals)
+        trial.fill_unused(unused)
+        if self._varies_pose:
+            trial.replace_duplicate()
+        return trial.accepted
 
 
-def _sweep(draft: Draft, search: Search, price: float | None, sweeps: int, rank: int) -> Draft:
-    """Explain layer after layer, again and again, until nothing changes."""
-    some = torch.arange(len(draft.images), device=draft.images.device)
+def _run_sweeps(
+    state: SceneState, search: SpriteSearch, price: float | None, sweeps: int, rank: int
+) -> SceneState:
+    """Run sweeps of coordinate descent on all images, until they converge.
+
+    The sweep optimizes background, layers that are filled, empty layers, and depth order. The
+    first sprite of all is the one of this rank by error reduction.
+    """
+    indices = torch.arange(len(state.images), device=state.images.device)
     for sweep in range(sweeps):
-        changed = fit_backdrop(draft, some)
+        changed = fit_background(state, indices)
         if sweep:
-            changed |= explain_again(draft, some, search, price)
-        changed |= fill(draft, some, search, price, 0 if sweep else rank)
-        changed |= find_order(draft, some)
-        some = some[changed]
-        if not len(some):
+            changed |= update_layers(state, indices, search, price)
+        changed |= fill_empty_layers(state, indices, search, price, 0 if sweep else rank)
+        changed |= improve_depth_order(state, indices)
+        indices = indices[changed]
+        if not len(indices):
             break
-    return draft
+    return state
 
 
 @hookimpl

@@ -1,63 +1,72 @@
-"""Backdrop: which background is behind the layers, and in what colours."""
+"""Select the background of each image, and estimate its color gains."""
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from celstack_kit.selectors.matching.scene_state import Draft, stack
+from celstack_kit.selectors.matching.scene_state import SceneState, composite
 
-DARK = 0.02
-"""Where a background is darker, its gain cannot be read off."""
-MOST = 50.0
-"""Gains above this are not looked for."""
+MIN_LEVEL = 0.02
+"""Background pixels darker than this are ignored when gains are estimated."""
+MAX_GAIN = 50.0
 
 
-def fit_backdrop(draft: Draft, some: Int[Tensor, " n"]) -> Bool[Tensor, " n"]:
-    """Give images the background that fits where no layer is; tell in which it is another.
+def fit_background(state: SceneState, indices: Int[Tensor, " n"]) -> Bool[Tensor, " n"]:
+    """Set the background and color gains with the lowest squared error around the layers.
 
-    Gains are the best in squares over what shows of the backdrop; before any layer is
-    known, they are medians, which objects sway less.
+    Gains are the least-squares solution where the background is visible; while all layers are
+    empty, they are medians of ratios, which objects in the image affect less.
+
+    Returns:
+        In which of these images another background was selected.
     """
-    decomposer = draft.decomposer
-    unchanged = torch.zeros_like(some, dtype=torch.bool)
+    decomposer = state.decomposer
+    unchanged = torch.zeros_like(indices, dtype=torch.bool)
     if decomposer.backgrounds is None:
         return unchanged
     count = decomposer.backgrounds.count
-    images = draft.images[some]
-    shown, left = stack(draft.layers[some], torch.zeros_like(images))
-    params = images.new_zeros(len(some) * count, decomposer.background_chain.num_params)
-    whole = (images - shown)[:, None].expand(-1, count, -1, -1, -1).flatten(0, 1)
-    shows = left[:, None].expand(-1, count, -1, -1, -1).flatten(0, 1)
-    plain = decomposer.render_backgrounds(params.unflatten(0, (len(some), count))).flatten(0, 1)
-    first = not bool((draft.layers[some, :, -1] != 0).any())
-    gains = _medians(whole, plain) if first else _squares(whole, shows * plain)
-    # Beyond white there is nothing to be gained.
-    gains = gains.minimum(1 / plain.flatten(2).amax(2).clamp_min(1 / MOST))
+    images = state.images[indices]
+    layers, visible = composite(state.layers[indices], torch.zeros_like(images))
+    params = images.new_zeros(len(indices) * count, decomposer.background_chain.num_params)
+    target = (images - layers)[:, None].expand(-1, count, -1, -1, -1).flatten(0, 1)
+    share = visible[:, None].expand(-1, count, -1, -1, -1).flatten(0, 1)
+    untinted = decomposer.render_backgrounds(params.unflatten(0, (len(indices), count)))
+    untinted = untinted.flatten(0, 1)
+    all_empty = not bool((state.layers[indices, :, -1] != 0).any())
+    if all_empty:
+        gains = _median_gains(target, untinted)
+    else:
+        gains = _least_squares_gains(target, share * untinted)
+    # The larger gain would only clip at white.
+    gains = gains.minimum(1 / untinted.flatten(2).amax(2).clamp_min(1 / MAX_GAIN))
     tint = decomposer.background_chain.tint(gains)
     if tint is not None:
         params = tint
-    params = params.unflatten(0, (len(some), count))
+    params = params.unflatten(0, (len(indices), count))
     backdrops = decomposer.render_backgrounds(params)
-    misses = (images - shown)[:, None] - left[:, None] * backdrops
-    best = misses.square().flatten(2).sum(2).argmin(1)
-    image = torch.arange(len(some), device=some.device)
-    changed = draft.background[some] != best
-    draft.background[some] = best
-    draft.background_params[some] = params[image, best]
-    draft.backdrop[some] = backdrops[image, best]
+    residuals = (images - layers)[:, None] - visible[:, None] * backdrops
+    best = residuals.square().flatten(2).sum(2).argmin(1)
+    image = torch.arange(len(indices), device=indices.device)
+    changed = state.background[indices] != best
+    state.background[indices] = best
+    state.background_params[indices] = params[image, best]
+    state.backdrop[indices] = backdrops[image, best]
     return changed
 
 
-def _medians(
-    images: Float[Tensor, "n C H W"], plain: Float[Tensor, "n C H W"]
+def _median_gains(
+    images: Float[Tensor, "n C H W"], background: Float[Tensor, "n C H W"]
 ) -> Float[Tensor, "n C"]:
-    ratios = (images / plain.clamp_min(DARK)).masked_fill(plain < DARK, torch.nan)
+    """Return the median of image / background over pixels that are bright enough."""
+    ratios = images / background.clamp_min(MIN_LEVEL)
+    ratios = ratios.masked_fill(background < MIN_LEVEL, torch.nan)
     return ratios.flatten(2).nanmedian(2).values.nan_to_num(1.0).clamp_min(0.0)
 
 
-def _squares(
-    images: Float[Tensor, "n C H W"], shows: Float[Tensor, "n C H W"]
+def _least_squares_gains(
+    images: Float[Tensor, "n C H W"], background: Float[Tensor, "n C H W"]
 ) -> Float[Tensor, "n C"]:
-    energy = shows.square().flatten(2).sum(2)
-    gains = (images * shows).flatten(2).sum(2) / energy.clamp_min(1e-6)
+    """Return the gains that minimize the squared difference; 1 where all is black."""
+    energy = background.square().flatten(2).sum(2)
+    gains = (images * background).flatten(2).sum(2) / energy.clamp_min(1e-6)
     return torch.where(energy > 1e-6, gains, 1.0).clamp_min(0.0)

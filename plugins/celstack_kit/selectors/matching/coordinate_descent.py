@@ -1,80 +1,98 @@
-"""Sweep: explain the layers of drafts one after the other."""
+"""Coordinate descent over layers: each is optimized while the others are fixed."""
 
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
 from celstack import EMPTY
-from celstack_kit.selectors.matching.scene_state import Draft
-from celstack_kit.selectors.matching.search import Choice, Search
-from celstack_kit.selectors.matching.templates import Around
+from celstack_kit.selectors.matching.scene_state import SceneState
+from celstack_kit.selectors.matching.search import SpriteChoice, SpriteSearch
+from celstack_kit.selectors.matching.templates import LayerContext
 
-COVERED = 0.5
-"""Pixels of which less shows through all layers count as covered."""
+MAX_COVERED_TRANSMITTANCE = 0.5
+"""Pixels at which the layers let less of what is behind through count as covered."""
 
 
-def explain_again(
-    draft: Draft, some: Int[Tensor, " n"], search: Search, price: float | None
+def update_layers(
+    state: SceneState, indices: Int[Tensor, " n"], search: SpriteSearch, price: float | None
 ) -> Bool[Tensor, " n"]:
-    """Take out every layer that is there, one at a time, and explain it again at its depth.
+    """Optimize every layer that is not empty, front to back, at its depth.
 
-    Return in which images any layer changed.
+    Returns:
+        In which of these images any layer changed.
     """
-    changed = torch.zeros_like(some, dtype=torch.bool)
-    for layer in reversed(range(draft.sprite.shape[1])):
-        there = (draft.sprite[some, layer] != EMPTY).nonzero()[:, 0]
-        if not len(there):
+    changed = torch.zeros_like(indices, dtype=torch.bool)
+    for layer in reversed(range(state.sprite.shape[1])):
+        filled = (state.sprite[indices, layer] != EMPTY).nonzero()[:, 0]
+        if not len(filled):
             continue
-        here = some[there]
-        around = draft.around(layer, here)
-        choice = search(around, (draft.sprite[here, layer], draft.pose[here, layer]))
-        changed[there] |= draft.offer(layer, here, around, choice, price)
+        here = indices[filled]
+        context = state.layer_context(layer, here)
+        choice = search(context, (state.sprite[here, layer], state.pose[here, layer]))
+        changed[filled] |= state.accept_if_better(layer, here, context, choice, price)
     return changed
 
 
-def fill(
-    draft: Draft, some: Int[Tensor, " n"], search: Search, price: float | None, rank: int = 0
+def fill_empty_layers(
+    state: SceneState,
+    indices: Int[Tensor, " n"],
+    search: SpriteSearch,
+    price: float | None,
+    rank: int = 0,
 ) -> Bool[Tensor, " n"]:
-    """Put sprites on empty layers while that helps; return in which images it did.
+    """Put sprites on empty layers, greedily, while the objective decreases.
 
-    What explains most is seldom hidden, so what comes later is looked for behind all that is
-    there. But where more is unexplained on the layers than can be explained behind them,
-    something must be in front, and is looked for there. The first sprite of all may be of
-    another ``rank`` than the best.
+    Sprites that reduce the error most are rarely occluded, so further ones are searched for
+    behind all others. If more error is left on covered pixels than a sprite behind could
+    remove, one in front is searched for, too.
+
+    Args:
+        state: The scenes.
+        indices: The images.
+        search: Finds the sprite for a layer.
+        price: Cost of a layer that is not empty; None if layers must not be empty.
+        rank: Rank of the first sprite to put, by error reduction; later ones are the best.
+
+    Returns:
+        In which of these images any layer was filled.
     """
-    changed = torch.zeros_like(some, dtype=torch.bool)
-    going = torch.arange(len(some), device=some.device)
-    draft.sort(some, draft.sprite[some] != EMPTY)
-    for _ in range(draft.sprite.shape[1]):
-        # Empty layers come first, so the first is behind all, wherever it will go.
-        going = going[draft.sprite[some[going], 0] == EMPTY]
-        if not len(going):
+    changed = torch.zeros_like(indices, dtype=torch.bool)
+    active = torch.arange(len(indices), device=indices.device)
+    state.sort_layers(indices, state.sprite[indices] != EMPTY)
+    for _ in range(state.sprite.shape[1]):
+        # Empty layers are sorted first: layer 0 is empty and behind all others, or none is.
+        active = active[state.sprite[indices[active], 0] == EMPTY]
+        if not len(active):
             break
-        here = some[going]
-        around, choice, in_front = _behind_or_in_front(draft, here, search, rank)
+        here = indices[active]
+        context, choice, in_front = _search_behind_or_in_front(state, here, search, rank)
         rank = 0
-        put = draft.offer(0, here, around, choice, price)
-        depth = (draft.sprite[here] != EMPTY).long()
-        depth[:, 0] += put & in_front
-        draft.sort(here, depth)
-        changed[going] |= put
-        going = going[put]
+        accepted = state.accept_if_better(0, here, context, choice, price)
+        depth = (state.sprite[here] != EMPTY).long()
+        depth[:, 0] += accepted & in_front
+        state.sort_layers(here, depth)
+        changed[active] |= accepted
+        active = active[accepted]
     return changed
 
 
-def _behind_or_in_front(
-    draft: Draft, some: Int[Tensor, " n"], search: Search, rank: int
-) -> tuple[Around, Choice, Bool[Tensor, " n"]]:
-    """Return what one more layer finds, what explains most of it, and where it is in front."""
-    behind = draft.around(0, some)
+def _search_behind_or_in_front(
+    state: SceneState, indices: Int[Tensor, " n"], search: SpriteSearch, rank: int
+) -> tuple[LayerContext, SpriteChoice, Bool[Tensor, " n"]]:
+    """Search for a new layer behind all others or in front of them, whichever is better.
+
+    Returns:
+        What the layer is composited with, the choice, and in which images it is in front.
+    """
+    behind = state.layer_context(0, indices)
     choice = search(behind, rank=rank)
-    covered = behind.residual.square() * (behind.left < COVERED)
-    doubtful = (covered.flatten(1).sum(1) > choice.saved).nonzero()[:, 0]
-    in_front = torch.zeros_like(some, dtype=torch.bool)
+    covered = behind.residual.square() * (behind.transmittance < MAX_COVERED_TRANSMITTANCE)
+    doubtful = (covered.flatten(1).sum(1) > choice.error_reduction).nonzero()[:, 0]
+    in_front = torch.zeros_like(indices, dtype=torch.bool)
     if len(doubtful):
-        front = draft.around(draft.sprite.shape[1], some[doubtful])
+        front = state.layer_context(state.sprite.shape[1], indices[doubtful])
         other = search(front)
-        better = other.saved > choice.saved[doubtful]
+        better = other.error_reduction > choice.error_reduction[doubtful]
         in_front[doubtful] = better
         for ours, theirs in zip((*behind, *choice), (*front, *other), strict=True):
             ours[doubtful[better]] = theirs[better]

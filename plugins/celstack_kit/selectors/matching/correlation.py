@@ -1,4 +1,4 @@
-"""Correlation: how well templates agree with maps, at every place."""
+"""Cross-correlation of templates with feature maps, directly or by FFT."""
 
 import math
 
@@ -7,97 +7,95 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 from torch.nn.functional import conv2d, pad
 
-FOURIER = 10.0
-"""What one value of a transformed map costs, in multiplications of a direct correlation."""
+FFT_VALUE_COST = 10.0
+"""Cost of one value of a transformed map, in multiplications of a direct correlation."""
 
 
 class Correlation:
-    """Templates of one size, to be held against maps of one size at all places.
+    """Cross-correlates K templates of G channels with maps of a fixed size.
 
-    A template may reach over the edge of the map by half its size; beyond the edge all is
-    zero. Place (0, 0) has the template's first pixel ``margin`` above and left of the map's.
+    The template may extend over the map's border by half its size; maps are zero-padded. Output
+    (0, 0) has the template's first pixel ``margin`` rows above and columns left of the map's.
+
+    Args:
+        templates: The templates.
+        canvas: Height and width of the maps.
+        use_fft: Whether to use the FFT; by default, whatever is estimated to be faster.
     """
 
     def __init__(
         self,
         templates: Float[Tensor, "K G h w"],
         canvas: tuple[int, int],
-        fourier: bool | None = None,
+        use_fft: bool | None = None,
     ) -> None:
+        # Imported here because it takes longer than the rest of the module.
+        from scipy.fft import next_fast_len
+
         self.templates = templates
         self.canvas = canvas
         height, width = templates.shape[-2:]
         self.margin = (height // 2, width // 2)
-        self.places = places((height, width), canvas)
-        # What reaches over one edge comes in at the other, where it only meets the margin.
+        self.output_size = output_size((height, width), canvas)
+        # The circular correlation wraps around, but only into the zero padding.
         self.period = (
-            fast_length(canvas[0] + self.margin[0]),
-            fast_length(canvas[1] + self.margin[1]),
+            next_fast_len(canvas[0] + self.margin[0], real=True),
+            next_fast_len(canvas[1] + self.margin[1], real=True),
         )
-        if fourier is None:
-            whole = math.prod(self.period)
-            direct = height * width * math.prod(self.places)
-            fourier = FOURIER * whole * math.log2(whole) < direct
-        self.transformed: Tensor | None = None
-        if fourier:
-            self.transformed = torch.fft.rfft2(templates, s=self.period).conj().resolve_conj()
-            self.down, self.across = _back(self.period, self.places, templates)
+        if use_fft is None:
+            area = math.prod(self.period)
+            direct = height * width * math.prod(self.output_size)
+            use_fft = FFT_VALUE_COST * area * math.log2(area) < direct
+        self.spectrum: Tensor | None = None
+        if use_fft:
+            self.spectrum = torch.fft.rfft2(templates, s=self.period).conj().resolve_conj()
+            self.inverse_rows, self.inverse_columns = _inverse_dft(
+                self.period, self.output_size, templates
+            )
 
     def __call__(self, maps: Float[Tensor, "B g H W"]) -> Float[Tensor, "B K P Q"]:
-        """Return, summed over the maps of an image, the products with shifted templates.
+        """Return the cross-correlation with each template, summed over channels.
 
-        Each map meets the template of the same number; maps left out count as zero.
+        Maps may have fewer channels than the templates; missing ones count as zero.
         """
         above, left = self.margin
-        if self.transformed is None:
+        if self.spectrum is None:
             used = self.templates[:, : maps.shape[1]]
             return conv2d(pad(maps, (left, left, above, above)), used)
         spectrum = torch.fft.rfft2(pad(maps, (left, 0, above, 0)), s=self.period)
-        product = spectrum[:, None, 0] * self.transformed[:, 0]
-        for further in range(1, maps.shape[1]):
-            product.addcmul_(spectrum[:, None, further], self.transformed[:, further])
-        # The same as irfft2, for the places alone: as matrices, that takes half the time.
-        return torch.view_as_real(self.down @ product).flatten(3) @ self.across
+        product = spectrum[:, None, 0] * self.spectrum[:, 0]
+        for channel in range(1, maps.shape[1]):
+            product.addcmul_(spectrum[:, None, channel], self.spectrum[:, channel])
+        # irfft2, but only at the outputs that are needed; as matrices it takes half the time.
+        return torch.view_as_real(self.inverse_rows @ product).flatten(3) @ self.inverse_columns
 
 
-def _back(
-    period: tuple[int, int], places: tuple[int, int], like: Tensor
+def _inverse_dft(
+    period: tuple[int, int], size: tuple[int, int], like: Tensor
 ) -> tuple[Complex[Tensor, "P N"], Float[Tensor, "M Q"]]:
-    """Return the matrices that undo a real Fourier transform, first along columns."""
-    (tall, wide), (rows, columns) = period, places
+    """Return the matrices of a truncated inverse real DFT, for rows and for columns."""
+    (tall, wide), (rows, columns) = period, size
 
-    def turns(length: int, shifts: int, waves: int) -> Tensor:
-        steps = torch.outer(torch.arange(shifts), torch.arange(waves)) % length
+    def phases(length: int, shifts: int, frequencies: int) -> Tensor:
+        steps = torch.outer(torch.arange(shifts), torch.arange(frequencies)) % length
         return steps.to(like) * (2 * math.pi / length)
 
-    turn = turns(tall, rows, tall)
-    down = torch.complex(turn.cos(), turn.sin()) / tall
-    # All waves but the first, and the one that is its own mirror image, stand for two.
+    phase = phases(tall, rows, tall)
+    down = torch.complex(phase.cos(), phase.sin()) / tall
+    # Each frequency also stands for its conjugate, except zero and the Nyquist frequency.
     half = wide // 2 + 1
     weight = like.new_full((half,), 2.0 / wide)
     weight[0] = 1.0 / wide
     if wide % 2 == 0:
         weight[-1] = 1.0 / wide
-    turn = turns(wide, columns, half)
-    across = torch.stack([weight * turn.cos(), -weight * turn.sin()], dim=2)
+    phase = phases(wide, columns, half)
+    across = torch.stack([weight * phase.cos(), -weight * phase.sin()], dim=2)
     return down, across.flatten(1).T.contiguous()
 
 
-def places(size: tuple[int, int], canvas: tuple[int, int]) -> tuple[int, int]:
-    """Count the rows and columns of places for a template of this size."""
-    down, across = (
+def output_size(size: tuple[int, int], canvas: tuple[int, int]) -> tuple[int, int]:
+    """Return rows and columns of the correlation of a template of this size with a canvas."""
+    rows, columns = (
         side - length + 2 * (length // 2) + 1 for side, length in zip(canvas, size, strict=True)
     )
-    return down, across
-
-
-def fast_length(length: int) -> int:
-    """Return the next length whose only prime factors are 2, 3 and 5."""
-    while True:
-        rest = length
-        for prime in (2, 3, 5):
-            while rest % prime == 0:
-                rest //= prime
-        if rest == 1:
-            return length
-        length += 1
+    return rows, columns

@@ -1,4 +1,4 @@
-"""Blends: many templates that look alike, held against maps as blends of a few."""
+"""Low-rank approximation of many similar templates, for faster cross-correlation."""
 
 import torch
 from jaxtyping import Float
@@ -6,41 +6,41 @@ from torch import Tensor
 
 from celstack_kit.selectors.matching.correlation import Correlation
 
-LOST = 3e-3
-"""The share of all templates' squares that blends may lose."""
+MAX_ENERGY_LOSS = 3e-3
+"""Share of the templates' energy (sum of squares) that the approximation may lose."""
 
 
-def find_shares(templates: Float[Tensor, "M n"]) -> Float[Tensor, "M r"]:
-    """Return in what shares a few templates, blended, make all of them.
+def low_rank_basis(templates: Float[Tensor, "M n"]) -> Float[Tensor, "M r"]:
+    """Return an orthonormal basis U such that U U^T templates approximates the templates.
 
-    A shape that is turned and resized little by little changes little by little, so few are
-    enough. The columns are orthonormal: the few are the transpose times all.
+    These are the leading left singular vectors. Rotated and scaled versions of one shape vary
+    smoothly, so a small rank r is enough.
     """
-    squares, shares = torch.linalg.eigh(templates @ templates.T)
-    lost = squares.clamp_min(0.0).cumsum(0)
-    few = max(1, int((lost > LOST * lost[-1]).sum()))
-    return shares[:, -few:].contiguous()
+    energies, vectors = torch.linalg.eigh(templates @ templates.T)
+    lost = energies.clamp_min(0.0).cumsum(0)
+    rank = max(1, int((lost > MAX_ENERGY_LOSS * lost[-1]).sum()))
+    return vectors[:, -rank:].contiguous()
 
 
-class Blends:
-    """Templates of one size, to be held against maps at all places: approximately, but fast.
+class LowRankCorrelation:
+    """Approximate cross-correlation with M templates through r combinations of them.
 
-    Kinds of templates that are blended in the same shares lose the same: sums that cancel
-    each other, as those over an even ground do, still cancel each other.
+    Template channels that share a basis are projected alike: sums over channels that cancel
+    each other exactly, as over a uniform background, still cancel.
     """
 
     def __init__(
         self,
         templates: Float[Tensor, "M G h w"],
         canvas: tuple[int, int],
-        shares: Float[Tensor, "M r"],
+        basis: Float[Tensor, "M r"],
     ) -> None:
-        self.shares = shares
-        few = torch.einsum("mr,mghw->rghw", shares, templates)
-        self.few = Correlation(few, canvas, fourier=False)
-        self.margin = self.few.margin
+        self.basis = basis
+        combined = torch.einsum("mr,mghw->rghw", basis, templates)
+        self.correlation = Correlation(combined, canvas, use_fft=False)
+        self.margin = self.correlation.margin
 
     def __call__(self, maps: Float[Tensor, "B g H W"]) -> Float[Tensor, "B M P Q"]:
-        """Return the products with shifted templates, as a correlation does."""
-        few = self.few(maps)
-        return (self.shares @ few.flatten(2)).unflatten(2, few.shape[2:])
+        """Return the approximate cross-correlation with each template, like Correlation."""
+        combined = self.correlation(maps)
+        return (self.basis @ combined.flatten(2)).unflatten(2, combined.shape[2:])

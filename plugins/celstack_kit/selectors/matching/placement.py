@@ -1,6 +1,6 @@
-"""Placing: from poses to the transforms' own parameters.
+"""Map poses to the parameters of a model's transforms.
 
-Convention: a pose is (x, y, log size, angle). The sprite's centre is x pixels right of the
+Convention: a pose is (x, y, log size, angle). The sprite's center is x pixels right of the
 canvas's left edge and y below its top edge; at log size 0 a pixel of the sprite is as large as
 one of the canvas; angles are in radians, clockwise on screen.
 """
@@ -11,22 +11,29 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from celstack import CelstackError, Decomposer, Warp
+from celstack_kit.selector_support.tinting import tint_params
 
-EXACT = 1e-4
-"""Maps that differ by less put a sprite at the same pixels."""
+MATRIX_TOLERANCE = 1e-4
+"""Affine maps whose entries differ by less place a sprite at the same pixels."""
 
 
-class Placing:
-    """Tells the transforms of a model where sprites are, and what colours they have."""
+class Placement:
+    """Computes the transform parameters that give sprites a pose and color gains.
+
+    Raises:
+        CelstackError: The transforms cannot place sprites of this size (height, width) at
+            their own scale.
+    """
 
     def __init__(self, decomposer: Decomposer, size: tuple[int, int]) -> None:
         self.layer, self.sprite = decomposer.layer_chain, decomposer.sprite_chain
         self.decomposer = decomposer
         self.size, self.canvas = size, decomposer.canvas
         like = torch.zeros((), device=self.layer.activity.device)
-        self.tints = tint(decomposer, like.new_ones(1, decomposer.channels)) is not None
-        self.turns = self._follows(like.new_tensor([0.0, 0.0, -0.1, 1.0]))
-        if not self._follows(like.new_zeros(4)):
+        self.can_tint = (
+            tint_params(decomposer, like.new_ones(1, decomposer.channels)) is not None
+        )
+        if not self._can_represent(like.new_zeros(4)):
             (height, width), (tall, wide) = size, self.canvas
             raise CelstackError(
                 f"sprites of {height} x {width} pixels cannot be put on a canvas of "
@@ -37,61 +44,47 @@ class Placing:
     def params(
         self, pose: Float[Tensor, "n 4"], gains: Float[Tensor, "n C"]
     ) -> tuple[Float[Tensor, "n P"], Float[Tensor, "n Q"]]:
-        """Return the parameters of sprites, and of layers, that put sprites there."""
+        """Return the sprite and layer parameters for poses and color gains."""
         of_layer, rest = self.layer.params_from_matrix(self._matrix(pose))
         of_sprite, _ = self.sprite.params_from_matrix(rest)
-        tinted = tint(self.decomposer, gains)
+        tinted = tint_params(self.decomposer, gains)
         if tinted is None:
             return of_sprite, of_layer
         return of_sprite + tinted[0], of_layer + tinted[1]
 
-    def corner(self, row: Int[Tensor, " n"], column: Int[Tensor, " n"]) -> Float[Tensor, "n 4"]:
-        """Return the pose of sprites whose first pixel is in this row and column."""
+    def pose_at_corner(
+        self, row: Int[Tensor, " n"], column: Int[Tensor, " n"]
+    ) -> Float[Tensor, "n 4"]:
+        """Return the unscaled, unrotated pose whose top left pixel is at row and column."""
         height, width = self.size
-        centre = torch.stack([column + width / 2, row + height / 2], dim=1)
-        return pad(centre, (0, 2))
+        center = torch.stack([column + width / 2, row + height / 2], dim=1)
+        return pad(center, (0, 2))
 
-    def _follows(self, pose: Float[Tensor, " 4"]) -> bool:
-        """Tell whether the transforms can put a sprite there."""
+    def _can_represent(self, pose: Float[Tensor, " 4"]) -> bool:
+        """Return whether the transforms reproduce a pose exactly."""
         _, rest = self.sprite.params_from_matrix(
             self.layer.params_from_matrix(self._matrix(pose[None]))[1]
         )
-        return torch.allclose(rest, torch.eye(2, 3).to(rest), atol=EXACT)
+        return torch.allclose(rest, torch.eye(2, 3).to(rest), atol=MATRIX_TOLERANCE)
 
     def _matrix(self, pose: Float[Tensor, "n 4"]) -> Float[Tensor, "n 2 3"]:
-        """Return where the canvas looks if sprites are there, as a matrix."""
+        """Return the affine maps from canvas points to sprite points."""
         x, y, log_size, angle = pose.unbind(1)
-        back = turned_back(angle) * (-log_size).exp()[:, None, None] / max(self.size)
+        back = inverse_rotation(angle) * (-log_size).exp()[:, None, None] / max(self.size)
         # Points are in units of half the longer side (celstack.geometry.sampling).
         middle = torch.stack([self.canvas[1] - 2 * x, self.canvas[0] - 2 * y], dim=1)
         return torch.cat([back * max(self.canvas), back @ middle[:, :, None]], dim=2)
 
 
-def tint(
-    decomposer: Decomposer,
-    gains: Float[Tensor, "n C"],
-    offsets: Float[Tensor, "n C"] | None = None,
-) -> tuple[Float[Tensor, "n P"], Float[Tensor, "n Q"]] | None:
-    """Return the parameters of sprites, and of layers, that give colours; None: none can."""
-    of_sprite, of_layer = decomposer.sprite_chain, decomposer.layer_chain
-    tinted = of_layer.tint(gains, offsets)
-    if tinted is not None:
-        return gains.new_zeros(len(gains), of_sprite.num_params), tinted
-    tinted = of_sprite.tint(gains, offsets)
-    if tinted is not None:
-        return tinted, gains.new_zeros(len(gains), of_layer.num_params)
-    return None
-
-
-def can_place(decomposer: Decomposer) -> bool:
-    """Tell whether any transform can be told where a sprite is."""
-    somewhere = torch.eye(2, 3)[None]
+def supports_placement(decomposer: Decomposer) -> bool:
+    """Return whether any transform can compute its parameters from an affine map."""
+    identity = torch.eye(2, 3)[None]
     transforms = (*decomposer.layer_chain, *decomposer.sprite_chain)
     warps = [transform for transform in transforms if isinstance(transform, Warp)]
-    return any(warp.params_from_matrix(somewhere) is not None for warp in warps)
+    return any(warp.params_from_matrix(identity) is not None for warp in warps)
 
 
-def turned_back(angle: Float[Tensor, " n"]) -> Float[Tensor, "n 2 2"]:
-    """Return the matrices that undo a turn."""
+def inverse_rotation(angle: Float[Tensor, " n"]) -> Float[Tensor, "n 2 2"]:
+    """Return the matrices that rotate column vectors by -angle."""
     cos, sin = angle.cos(), angle.sin()
     return torch.stack([cos, sin, -sin, cos], dim=1).view(-1, 2, 2)

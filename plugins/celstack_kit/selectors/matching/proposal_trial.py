@@ -1,4 +1,4 @@
-"""Trial: whether drawings would make better sprites."""
+"""Accept the proposals that lower the objective on images other than their own."""
 
 from copy import deepcopy
 
@@ -7,67 +7,72 @@ from jaxtyping import Float
 from torch import Tensor
 
 from celstack import Decomposer
-from celstack_kit.selectors.matching.proposals import Drawings, find_turned_twins
+from celstack_kit.selectors.matching.proposals import Proposals, find_rotated_duplicates
 
-WORTH = 0.02
-"""A sprite that is used is given up if that saves more than this share of what is left."""
+MIN_RELATIVE_REDUCTION = 0.02
+"""Minimum decrease of the objective, as a share of it, for replacing a sprite in use."""
 
 
-class Trial:
-    """A copy of a model, in which drawings take the places of sprites, to see what they save.
+class ProposalTrial:
+    """Tries proposals as sprites of a copy of the model, and measures the objective.
 
-    Whatever is drawn explains the image that it was drawn from, however little it is an
-    object that recurs; so it is tried on all others.
+    The proposal always explains the image that it was cut out of, whether or not it recurs, so
+    that image is left out of its score. ``accepted`` maps sprites to the proposals that are
+    to replace them.
     """
 
     def __init__(
-        self, decomposer: Decomposer, images: Float[Tensor, "B C H W"], drawings: Drawings
+        self, decomposer: Decomposer, images: Float[Tensor, "B C H W"], proposals: Proposals
     ) -> None:
         self.copy, self.images = deepcopy(decomposer), images
-        self.looks, self.source = drawings
-        self.left = list(range(len(self.looks)))
-        self.chosen: dict[int, Tensor] = {}
+        self.sprites, self.source = proposals
+        self.remaining = list(range(len(self.sprites)))
+        self.accepted: dict[int, Tensor] = {}
 
-    def fill(self, unused: list[int]) -> None:
-        """Let unused sprites, in turn, become the drawings that save most."""
-        for target in unused[: len(self.left)]:
-            without = self._costs(target, torch.zeros_like(self.looks[0]))
-            self._take(target, int(self._saved(target, without).argmax()))
+    def fill_unused(self, unused: list[int]) -> None:
+        """Replace unused sprites, one after the other, by the best proposals."""
+        for target in unused[: len(self.remaining)]:
+            without = self._objective(target, torch.zeros_like(self.sprites[0]))
+            self._accept(target, int(self._reductions(target, without).argmax()))
 
-    def replace_twin(self) -> None:
-        """Give up one sprite of those that look like others, if a drawing is worth more.
+    def replace_duplicate(self) -> None:
+        """Replace at most one sprite that has a duplicate, if the objective decreases enough.
 
-        Which one it should be is tried, too: the one used less may be the better one. It is
-        only one at a time, because drawings are sharp, and sprites that have yet to become so
-        would all be given up for them.
+        All members of duplicate pairs are tried, since the one used less may be the better
+        one. Only one is replaced at a time: proposals are sharp, so all sprites that are still
+        blurred would be replaced by them.
         """
-        twins = find_turned_twins(self.copy.sprite_images())
-        targets = sorted({sprite for pair in twins for sprite in pair} - {*self.chosen})
-        if not (targets and self.left):
+        duplicates = find_rotated_duplicates(self.copy.sprite_images())
+        members = {sprite for pair in duplicates for sprite in pair}
+        targets = sorted(members - {*self.accepted})
+        if not (targets and self.remaining):
             return
-        costs = self._costs()
-        saved = torch.stack([self._saved(target, costs) for target in targets])
-        best = int(saved.argmax())
-        if saved.flatten()[best] > WORTH * costs.sum():
-            self._take(targets[best // len(self.left)], best % len(self.left))
+        objective = self._objective()
+        reductions = torch.stack([self._reductions(target, objective) for target in targets])
+        best = int(reductions.argmax())
+        if reductions.flatten()[best] > MIN_RELATIVE_REDUCTION * objective.sum():
+            count = len(self.remaining)
+            self._accept(targets[best // count], best % count)
 
-    def _saved(self, target: int, costs: Float[Tensor, " B"]) -> Float[Tensor, " n"]:
-        """Return what each drawing that is left would save if it were this sprite."""
+    def _reductions(self, target: int, objective: Float[Tensor, " B"]) -> Float[Tensor, " n"]:
+        """Return the decrease of the objective for each remaining proposal as this sprite."""
         before = deepcopy(self.copy.sprites.state_dict())
-        saved = torch.stack([costs - self._costs(target, self.looks[n]) for n in self.left])
+        reductions = torch.stack(
+            [objective - self._objective(target, self.sprites[n]) for n in self.remaining]
+        )
         self.copy.sprites.load_state_dict(before)
-        return saved.scatter(1, self.source[self.left, None], 0.0).sum(1)
+        return reductions.scatter(1, self.source[self.remaining, None], 0.0).sum(1)
 
-    def _take(self, target: int, place: int) -> None:
-        self.chosen[target] = self.looks[self.left.pop(place)]
-        self.copy.sprites.redraw(target, self.chosen[target])
+    def _accept(self, target: int, position: int) -> None:
+        self.accepted[target] = self.sprites[self.remaining.pop(position)]
+        self.copy.sprites.redraw(target, self.accepted[target])
 
-    def _costs(
-        self, target: int = 0, drawing: Float[Tensor, "D h w"] | None = None
+    def _objective(
+        self, target: int = 0, proposal: Float[Tensor, "D h w"] | None = None
     ) -> Float[Tensor, " B"]:
-        """Return what explaining each image costs, with another sprite if it is given."""
-        if drawing is not None:
-            self.copy.sprites.redraw(target, drawing)
+        """Return the objective of each image, with a proposal in place of a sprite if given."""
+        if proposal is not None:
+            self.copy.sprites.redraw(target, proposal)
         scene = self.copy.explain(self.images)
         errors = (self.copy.render(scene).image - self.images).square().flatten(1).mean(1)
         return errors + (self.copy.price or 0.0) * scene.filled.sum(1)

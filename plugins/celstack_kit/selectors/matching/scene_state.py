@@ -1,33 +1,34 @@
-"""A draft of scenes: layers that are exchanged one at a time while scenes are looked for."""
+"""The state of the search: scenes whose layers are replaced one at a time."""
 
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from celstack import EMPTY, Decomposer, Scene
-from celstack_kit.selectors.matching.placement import Placing
-from celstack_kit.selectors.matching.search import Choice
-from celstack_kit.selectors.matching.templates import Around
+from celstack_kit.selectors.matching.placement import Placement
+from celstack_kit.selectors.matching.search import SpriteChoice
+from celstack_kit.selectors.matching.templates import LayerContext
 
-BETTER = 1e-4
-"""What replaces a layer has to lower the squared error by so much more."""
+MIN_IMPROVEMENT = 1e-4
+"""Minimum further reduction of the squared error for a change to be accepted."""
 
 
-class Draft:
-    """Scenes as far as they are known, and what they show: B images, L layers.
+class SceneState:
+    """Scenes of B images with L layers, and their rendered layers and backgrounds.
 
-    Convention: of two layers the later one hides the earlier.
+    Convention: layers are ordered from back to front; a later layer occludes an earlier one.
+    ``indices`` in the methods select images of the batch.
     """
 
     def __init__(
         self,
         images: Float[Tensor, "B C H W"],
         decomposer: Decomposer,
-        placing: Placing,
+        placement: Placement,
         noise: Float[Tensor, "K H W"] | None,
     ) -> None:
         self.images, self.decomposer, self.noise = images, decomposer, noise
-        self.placing = placing
+        self.placement = placement
         outline = decomposer.outline()
         shape = (len(images), outline.layers)
         self.sprite = torch.full(shape, EMPTY, device=images.device)
@@ -39,88 +40,100 @@ class Draft:
         self.background_params = images.new_zeros(len(images), outline.background_params)
         self.backdrop = torch.zeros_like(images)
 
-    def around(self, layer: int, some: Int[Tensor, " n"]) -> Around:
-        """Return what a layer of some images finds, as if it were not there yet.
+    def layer_context(self, layer: int, indices: Int[Tensor, " n"]) -> LayerContext:
+        """Return what a layer is composited with, leaving out its current content.
 
-        The layer after the last one is in front of all.
+        The index after the last one stands for a new layer in front of all others.
         """
-        layers = self.layers[some]
-        behind = stack(layers[:, :layer], self.backdrop[some])[0]
-        front, left = stack(layers[:, layer + 1 :], torch.zeros_like(behind))
-        hidden = left * behind
-        return Around(self.images[some] - front - hidden, hidden, left)
+        layers = self.layers[indices]
+        behind = composite(layers[:, :layer], self.backdrop[indices])[0]
+        front, transmittance = composite(layers[:, layer + 1 :], torch.zeros_like(behind))
+        hidden = transmittance * behind
+        return LayerContext(self.images[indices] - front - hidden, hidden, transmittance)
 
-    def offer(
+    def accept_if_better(
         self,
         layer: int,
-        some: Int[Tensor, " n"],
-        around: Around,
-        choice: Choice,
+        indices: Int[Tensor, " n"],
+        context: LayerContext,
+        choice: SpriteChoice,
         price: float | None,
     ) -> Bool[Tensor, " n"]:
-        """Put sprites on a layer of the images that they explain better; tell which these are.
+        """Replace a layer by the chosen sprites where the objective decreases.
 
-        What counts is what rendering will show, noise included. ``price`` is that of a layer
-        which is not empty; None where none may be.
+        The choice is rendered as in training, with mask noise, to compute the error.
+
+        Args:
+            layer: The layer to replace.
+            indices: The images.
+            context: What the layer is composited with in these images.
+            choice: The sprite for each of these images.
+            price: Cost of a layer that is not empty; None if layers must not be empty.
+
+        Returns:
+            In which of these images the layer was replaced, or emptied because its content no
+            longer reduces the error by its price.
         """
-        params = self.placing.params(choice.pose, choice.gains)
-        shown = show_alone(self.decomposer, choice.sprite, *params, self.noise)
-        filled = self.sprite[some, layer] != EMPTY
-        present, saved = around.saved(self.layers[some, layer]), around.saved(shown)
-        lost = torch.zeros_like(filled)
+        params = self.placement.params(choice.pose, choice.gains)
+        rendered = render_layers(self.decomposer, choice.sprite, *params, self.noise)
+        filled = self.sprite[indices, layer] != EMPTY
+        present = context.error_reduction(self.layers[indices, layer])
+        offered = context.error_reduction(rendered)
+        dropped = torch.zeros_like(filled)
         if price is None:
             present = present.masked_fill(~filled, -torch.inf)
         else:
-            # What is there may have lost its worth since others changed.
-            lost = filled & (present < price - BETTER)
-            self._put(layer, some[lost], EMPTY, 0.0, 0.0, 0.0, 0.0)
-            present = (present - price).masked_fill(~filled | lost, 0.0)
-            saved = saved - price
-        better = saved > present + BETTER
-        values = (choice.sprite, *params, choice.pose, shown)
-        self._put(layer, some[better], *(value[better] for value in values))
-        return better | lost
+            # The layer may have become too expensive since other layers changed.
+            dropped = filled & (present < price - MIN_IMPROVEMENT)
+            self._set_layer(layer, indices[dropped], EMPTY, 0.0, 0.0, 0.0, 0.0)
+            present = (present - price).masked_fill(~filled | dropped, 0.0)
+            offered = offered - price
+        better = offered > present + MIN_IMPROVEMENT
+        values = (choice.sprite, *params, choice.pose, rendered)
+        self._set_layer(layer, indices[better], *(value[better] for value in values))
+        return better | dropped
 
-    def _put(
-        self, layer: int, images: Int[Tensor, " n"], *values: Tensor | float | int
+    def _set_layer(
+        self, layer: int, indices: Int[Tensor, " n"], *values: Tensor | float | int
     ) -> None:
-        for field, value in zip(self._fields(), values, strict=True):
-            field[images, layer] = value
+        for field, value in zip(self._layer_fields(), values, strict=True):
+            field[indices, layer] = value
 
-    def sort(self, some: Int[Tensor, " n"], depth: Shaped[Tensor, "n L"]) -> None:
-        """Take the layers of some images in the order of their depth, else as they are."""
-        self.reorder(some, depth.argsort(dim=1, stable=True))
+    def sort_layers(self, indices: Int[Tensor, " n"], depth: Shaped[Tensor, "n L"]) -> None:
+        """Sort the layers by depth, stably."""
+        self.reorder_layers(indices, depth.argsort(dim=1, stable=True))
 
-    def reorder(self, some: Int[Tensor, " n"], order: Int[Tensor, "n L"]) -> None:
-        """Take the layers of some images in another order, from the back to the front."""
-        for field in self._fields():
-            field[some] = field[some[:, None], order]
+    def reorder_layers(self, indices: Int[Tensor, " n"], order: Int[Tensor, "n L"]) -> None:
+        """Permute the layers; ``order`` lists their current positions from back to front."""
+        for field in self._layer_fields():
+            field[indices] = field[indices[:, None], order]
 
-    def take_better(self, other: "Draft", price: float) -> None:
-        """Take the other draft's scenes where they explain better, at this price of a layer."""
-        mine, others = (draft._cost(price) for draft in (self, other))
-        better = others < mine - BETTER
+    def take_better(self, other: "SceneState", price: float) -> None:
+        """Copy the other state's scenes where their objective, at this price, is lower."""
+        mine, others = (state._objective(price) for state in (self, other))
+        better = others < mine - MIN_IMPROVEMENT
         behind = ("background", "background_params", "backdrop")
-        ours = (*self._fields(), *(getattr(self, name) for name in behind))
-        theirs = (*other._fields(), *(getattr(other, name) for name in behind))
+        ours = (*self._layer_fields(), *(getattr(self, name) for name in behind))
+        theirs = (*other._layer_fields(), *(getattr(other, name) for name in behind))
         for field, value in zip(ours, theirs, strict=True):
             field[better] = value[better]
 
-    def _cost(self, price: float) -> Float[Tensor, " B"]:
-        """Return the squared error, and what the layers cost."""
-        errors = (self.images - stack(self.layers, self.backdrop)[0]).square().flatten(1).sum(1)
+    def _objective(self, price: float) -> Float[Tensor, " B"]:
+        """Return the squared error plus the price of all layers that are not empty."""
+        image = composite(self.layers, self.backdrop)[0]
+        errors = (self.images - image).square().flatten(1).sum(1)
         return errors + price * (self.sprite != EMPTY).sum(1)
 
-    def _fields(self) -> tuple[Tensor, ...]:
+    def _layer_fields(self) -> tuple[Tensor, ...]:
         return (self.sprite, self.sprite_params, self.layer_params, self.pose, self.layers)
 
     def scene(self) -> Scene:
-        """Return the scenes, with layers where the compositor has them when at rest."""
+        """Return the scenes, with layers permuted to the compositor's order for zero logits."""
         compositor, everyone = self.decomposer.compositor, torch.arange(len(self.sprite))
         logits = self.images.new_zeros(len(self.sprite), compositor.num_logits)
         occlusion = compositor.occlusion(logits, training=False)
-        # A layer that hides n others is the n-th from the back.
-        self.reorder(everyone.to(self.sprite), occlusion.sum(2).long())
+        # The layer that occludes n others is the n-th from the back.
+        self.reorder_layers(everyone.to(self.sprite), occlusion.sum(2).long())
         with_background = self.decomposer.backgrounds is not None
         return Scene(
             sprite=self.sprite,
@@ -132,31 +145,34 @@ class Draft:
         )
 
 
-def show_alone(
+def render_layers(
     decomposer: Decomposer,
     sprite: Int[Tensor, " n"],
     sprite_params: Float[Tensor, "n P"],
     layer_params: Float[Tensor, "n Q"],
     noise: Float[Tensor, "K H W"] | None = None,
 ) -> Float[Tensor, "n D H W"]:
-    """Show sprites, each on a canvas of its own, as rendering will."""
+    """Render each sprite as the only layer of a canvas of its own: color and alpha."""
     alone = Scene(
         sprite=sprite[:, None],
         sprite_params=sprite_params[:, None],
         layer_params=layer_params[:, None],
         occlusion=layer_params.new_zeros(len(sprite), 1, 1),
     )
-    windows, colour, alpha = decomposer.render_layers(alone, noise)
-    return windows.spread(torch.cat([colour, alpha[:, None]], dim=1))
+    windows, color, alpha = decomposer.render_layers(alone, noise)
+    return windows.spread(torch.cat([color, alpha[:, None]], dim=1))
 
 
-def stack(
+def composite(
     layers: Float[Tensor, "n L D H W"], backdrop: Float[Tensor, "n C H W"]
 ) -> tuple[Float[Tensor, "n C H W"], Float[Tensor, "n 1 H W"]]:
-    """Lay each layer over those before it; return the image, and what shows of the backdrop."""
-    left = torch.ones_like(backdrop[:, :1])
+    """Blend layers over a backdrop, back to front; return image and transmittance.
+
+    The transmittance is the share of the backdrop that stays visible.
+    """
+    transmittance = torch.ones_like(backdrop[:, :1])
     for layer in layers.unbind(1):
         alpha = layer[:, -1:]
         backdrop = torch.lerp(backdrop, layer[:, :-1], alpha)
-        left = left * (1 - alpha)
-    return backdrop, left
+        transmittance = transmittance * (1 - alpha)
+    return backdrop, transmittance

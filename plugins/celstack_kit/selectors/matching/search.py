@@ -1,4 +1,4 @@
-"""Search: ways to find the sprite that explains most of what is left of an image."""
+"""Search for the sprite and pose that lower the squared error of a layer most."""
 
 import math
 from abc import ABC, abstractmethod
@@ -9,133 +9,136 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
-from celstack_kit.selectors.matching.placement import Placing
-from celstack_kit.selectors.matching.pose_bank import Bank
-from celstack_kit.selectors.matching.refinement import Closeup, refine
-from celstack_kit.selectors.matching.templates import Around, Templates
+from celstack_kit.selectors.matching.placement import Placement
+from celstack_kit.selectors.matching.pose_bank import PoseBank
+from celstack_kit.selectors.matching.refinement import PoseObjective, refine_poses
+from celstack_kit.selectors.matching.templates import LayerContext, Templates
 
-MOST = 3
-"""How many sprites are looked at closely, or come first in turn."""
-NEAR = 0.5
-"""What seems to save less than this share of the most is not looked at."""
+MAX_REFINED_SPRITES = 3
+"""Number of sprites whose poses are refined, and of ranks that can be asked for."""
+MIN_RELATIVE_SCORE = 0.5
+"""Candidates whose estimate is below this share of the best are not refined."""
 
-Present = tuple[Int[Tensor, " n"], Float[Tensor, "n 4"]]
-"""Sprites that are there already, and their poses."""
+CurrentSprites = tuple[Int[Tensor, " n"], Float[Tensor, "n 4"]]
+"""Sprites of a layer, and their poses."""
 
 
-class Choice(NamedTuple):
-    """A sprite for a layer of each image, its pose (``placing``) and the gains of its colours.
+class SpriteChoice(NamedTuple):
+    """The sprite for a layer of each image, its pose (see ``placement``) and color gains.
 
-    ``saved`` is by how much it lowers the squared error, as far as the search can see.
+    ``error_reduction`` is the decrease of the squared error that the search estimates.
     """
 
-    saved: Float[Tensor, " n"]
+    error_reduction: Float[Tensor, " n"]
     sprite: Int[Tensor, " n"]
     pose: Float[Tensor, "n 4"]
     gains: Float[Tensor, "n C"]
 
 
-class Search(ABC):
-    """Finds the sprite that explains most of what a layer finds."""
+class SpriteSearch(ABC):
+    """Finds the sprite that lowers the squared error of a layer most."""
 
     @abstractmethod
     def __call__(
-        self,
-        around: Around,
-        present: Present | None = None,
-        rank: int = 0,
-    ) -> Choice:
-        """Return the best choice for each image; or the next best sprite, by its rank.
+        self, context: LayerContext, current: CurrentSprites | None = None, rank: int = 0
+    ) -> SpriteChoice:
+        """Return the best choice for each image.
 
-        From what is ``present``, it may be a short way to something better.
+        Args:
+            context: What the layer is composited with.
+            current: The layer's current sprites, as further starting points.
+            rank: Return the sprite of this rank instead of the best, which is 0.
         """
 
 
-class Upright(Search):
-    """Look at every place, for sprites as they are; then between the pixels, if told to."""
+class TranslationSearch(SpriteSearch):
+    """Exhaustive search over integer positions, then subpixel refinement of the best."""
 
-    def __init__(self, sprites: Float[Tensor, "K D h w"], placing: Placing, steps: int) -> None:
-        self.sprites, self.placing, self.steps = sprites, placing, steps
-        self.templates = Templates(sprites, placing.canvas, placing.tints)
+    def __init__(
+        self, sprites: Float[Tensor, "K D h w"], placement: Placement, steps: int
+    ) -> None:
+        self.sprites, self.placement, self.steps = sprites, placement, steps
+        self.templates = Templates(sprites, placement.canvas, placement.can_tint)
 
     def __call__(
         self,
-        around: Around,
-        present: Present | None = None,  # noqa: ARG002
+        context: LayerContext,
+        current: CurrentSprites | None = None,  # noqa: ARG002 - is found anyway
         rank: int = 0,
-    ) -> Choice:
-        """Look everywhere; what is present is somewhere, too."""
-        found = self.templates.search(around, rank)
-        saved, gains = found.saved.gather(1, found.sprite[:, None])[:, 0], found.gains
-        pose = self.placing.corner(found.row, found.column).to(gains)
+    ) -> SpriteChoice:
+        """Match all sprites at all positions."""
+        found = self.templates.search(context, rank)
+        reduction = found.reductions.gather(1, found.sprite[:, None])[:, 0]
+        gains = found.gains
+        pose = self.placement.pose_at_corner(found.row, found.column).to(gains)
         if self.steps:
             image = torch.arange(len(pose), device=pose.device)
             sprites = self.sprites[found.sprite]
-            closeup = Closeup(around, image, sprites, pose, self.placing.tints)
-            saved, pose, gains = refine(closeup, pose, self.steps)
-        return Choice(saved, found.sprite, pose, gains)
+            objective = PoseObjective(context, image, sprites, pose, self.placement.can_tint)
+            reduction, pose, gains = refine_poses(objective, pose, self.steps)
+        return SpriteChoice(reduction, found.sprite, pose, gains)
 
 
-class Turned(Search):
-    """Look coarsely at every place, angle and size; then closely at the best few sprites."""
+class PoseSearch(SpriteSearch):
+    """Coarse search over positions, angles and sizes, then refinement of the best sprites."""
 
     def __init__(
         self,
         sprites: Float[Tensor, "K D h w"],
-        placing: Placing,
+        placement: Placement,
         turns: int,
         sizes: list[float],
         steps: int,
     ) -> None:
-        self.sprites, self.placing, self.steps = sprites, placing, steps
-        self.bank = Bank(sprites, placing.canvas, turns, sizes, placing.tints)
-        # Sprites that are never enlarged beyond this have to learn all there is to see.
+        self.sprites, self.placement, self.steps = sprites, placement, steps
+        self.bank = PoseBank(sprites, placement.canvas, turns, sizes, placement.can_tint)
+        # An upper bound of the size makes sprites learn all details that are visible.
         self.log_sizes = (math.log(min(sizes)), math.log(max(sizes)))
 
     def __call__(
-        self,
-        around: Around,
-        present: Present | None = None,
-        rank: int = 0,
-    ) -> Choice:
-        """Follow the best few, and what is present, with half an eye; then the best closely."""
-        hope, poses = self.bank.search(around)
-        sprite = hope[:, :, 0].topk(min(MOST, hope.shape[1]), dim=1).indices
-        hope = hope.gather(1, sprite[:, :, None].expand(-1, -1, hope.shape[2])).flatten(1)
+        self, context: LayerContext, current: CurrentSprites | None = None, rank: int = 0
+    ) -> SpriteChoice:
+        """Refine candidates by half of the steps at lower resolution, then the best one."""
+        estimate, poses = self.bank.search(context)
+        num_refined = min(MAX_REFINED_SPRITES, estimate.shape[1])
+        sprite = estimate[:, :, 0].topk(num_refined, dim=1).indices
+        own = sprite[:, :, None].expand(-1, -1, estimate.shape[2])
+        estimate = estimate.gather(1, own).flatten(1)
         pose = poses.gather(1, sprite[:, :, None, None].expand(-1, -1, *poses.shape[2:]))
         sprite, pose = sprite.repeat_interleave(pose.shape[2], dim=1), pose.flatten(1, 2)
-        most = hope.amax(1, keepdim=True)
-        # Whoever comes later in rank need not be near the first.
-        worth = (hope >= NEAR * most) | (hope == most) | bool(rank)
-        if present is not None:
-            sprite = torch.cat([sprite, present[0][:, None].clamp_min(0)], dim=1)
-            pose = torch.cat([pose, present[1][:, None]], dim=1)
-            worth = pad(worth, (0, 1), value=True)
-        image, _ = which = worth.nonzero(as_tuple=True)
-        _, found, _ = self._follow(
-            around, image, sprite[which], pose[which], self.steps // 2, stride=2
+        best = estimate.amax(1, keepdim=True)
+        # Sprites of a later rank may be far below the best.
+        promising = (estimate >= MIN_RELATIVE_SCORE * best) | (estimate == best) | bool(rank)
+        if current is not None:
+            sprite = torch.cat([sprite, current[0][:, None].clamp_min(0)], dim=1)
+            pose = torch.cat([pose, current[1][:, None]], dim=1)
+            promising = pad(promising, (0, 1), value=True)
+        image, _ = which = promising.nonzero(as_tuple=True)
+        _, refined, _ = self._refine(
+            context, image, sprite[which], pose[which], self.steps // 2, stride=2
         )
-        pose[which] = found
-        saved = torch.full_like(pose[:, :, 0], -torch.inf)
-        saved[which] = self._follow(around, image, sprite[which], found, 0)[0]
+        pose[which] = refined
+        reduction = torch.full_like(pose[:, :, 0], -torch.inf)
+        reduction[which] = self._refine(context, image, sprite[which], refined, 0)[0]
         for _ in range(rank):
-            first = sprite.gather(1, saved.argmax(1, keepdim=True))
-            saved = saved.masked_fill(sprite == first, -torch.inf)
-        image, best = torch.arange(len(sprite), device=sprite.device), saved.argmax(1)
-        sprite, pose = sprite[image, best], pose[image, best]
+            first = sprite.gather(1, reduction.argmax(1, keepdim=True))
+            reduction = reduction.masked_fill(sprite == first, -torch.inf)
+        image = torch.arange(len(sprite), device=sprite.device)
+        chosen = reduction.argmax(1)
+        sprite, pose = sprite[image, chosen], pose[image, chosen]
         steps = self.steps - self.steps // 2
-        saved, pose, gains = self._follow(around, image, sprite, pose, steps)
-        return Choice(saved, sprite, pose, gains)
+        reduction, pose, gains = self._refine(context, image, sprite, pose, steps)
+        return SpriteChoice(reduction, sprite, pose, gains)
 
-    def _follow(
+    def _refine(
         self,
-        around: Around,
+        context: LayerContext,
         image: Int[Tensor, " m"],
         sprite: Int[Tensor, " m"],
         pose: Float[Tensor, "m 4"],
         steps: int,
         stride: int = 1,
     ) -> tuple[Float[Tensor, " m"], Float[Tensor, "m 4"], Float[Tensor, "m C"]]:
-        tints = self.placing.tints
-        closeup = Closeup(around, image, self.sprites[sprite], pose, tints, stride)
-        return refine(closeup, pose, steps, self.log_sizes)
+        tints = self.placement.can_tint
+        objective = PoseObjective(context, image, self.sprites[sprite], pose, tints, stride)
+        return refine_poses(objective, pose, steps, self.log_sizes)

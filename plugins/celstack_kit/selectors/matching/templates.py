@@ -1,4 +1,4 @@
-"""Templates: sprites held against what is not explained yet, at every place."""
+"""Template matching: how much a sprite at any position lowers the squared error."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -9,43 +9,42 @@ from torch import Tensor
 
 from celstack.geometry import softclip
 from celstack_kit.selectors.matching.correlation import Correlation
-from celstack_kit.selectors.matching.low_rank import Blends
+from celstack_kit.selectors.matching.low_rank import LowRankCorrelation
 
-Hold = Callable[[Float[Tensor, "K G h w"], tuple[int, int]], Correlation | Blends]
-"""How templates are held against maps of some size."""
-LEAST = 1e-6
-"""Less energy than this is none."""
+CorrelationFactory = Callable[
+    [Float[Tensor, "K G h w"], tuple[int, int]], Correlation | LowRankCorrelation
+]
+"""Makes the cross-correlation of templates with maps of some size."""
+MIN_ENERGY = 1e-6
+"""Lower bound of a template's energy, in place of zero in divisions."""
 
 
-class Around(NamedTuple):
-    """What a layer finds: with mask m and colour c it makes the image A + m (E c - D).
+class LayerContext(NamedTuple):
+    """What a layer is composited with: mask m and color c make the image The + m (E c - D).
 
-    ``residual`` is what A, the composite of the others, does not explain. D is what the layer
-    would hide; E is how much of the layer the others leave visible.
+    The is the composite of the other layers, and ``residual`` is the image minus The. D
+    (``hidden``) is what the layer would occlude. E (``transmittance``) is the share of the
+    layer that the layers in front leave visible.
     """
 
     residual: Float[Tensor, "B C H W"]
     hidden: Float[Tensor, "B C H W"]
-    left: Float[Tensor, "B 1 H W"]
+    transmittance: Float[Tensor, "B 1 H W"]
 
-    def saved(self, shown: Float[Tensor, "B D H W"]) -> Float[Tensor, " B"]:
-        """Return by how much a layer that shows this lowers the summed squared error."""
-        colour, alpha = shown[:, :-1], shown[:, -1:]
-        change = alpha * (self.left * colour - self.hidden)
+    def error_reduction(self, layer: Float[Tensor, "B D H W"]) -> Float[Tensor, " B"]:
+        """Return by how much a rendered layer (color and alpha) lowers the squared error."""
+        color, alpha = layer[:, :-1], layer[:, -1:]
+        change = alpha * (self.transmittance * color - self.hidden)
         return (change * (2 * self.residual - change)).flatten(1).sum(1)
 
-    def of(self, images: Int[Tensor, " m"]) -> "Around":
-        """Return the same of some of the images."""
-        return Around(self.residual[images], self.hidden[images], self.left[images])
 
+class TemplateMatch(NamedTuple):
+    """The selected sprite of each image, its top left pixel, and its color gains.
 
-class Found(NamedTuple):
-    """A sprite for a layer of each image, its place, and the gains of its colours.
-
-    ``saved`` is what each sprite would save at its best place.
+    ``reductions`` has the error reduction of every sprite at its best position.
     """
 
-    saved: Float[Tensor, "B K"]
+    reductions: Float[Tensor, "B K"]
     sprite: Int[Tensor, " B"]
     row: Int[Tensor, " B"]
     column: Int[Tensor, " B"]
@@ -53,71 +52,87 @@ class Found(NamedTuple):
 
 
 class Templates:
-    """K sprites at their own size, one pixel of theirs to one of the canvas."""
+    """K sprites at their own scale, matched at every position of the canvas.
+
+    Args:
+        sprites: The sprites.
+        canvas: Height and width of the canvas.
+        tint: Whether color gains are optimized; otherwise they are 1.
+        make_correlation: The cross-correlation to use.
+    """
 
     def __init__(
         self,
         sprites: Float[Tensor, "K D h w"],
         canvas: tuple[int, int],
         tint: bool,
-        hold: Hold = Correlation,
+        make_correlation: CorrelationFactory = Correlation,
     ) -> None:
-        colour, mask = sprites[:, :-1], softclip(sprites[:, -1:])
-        shown = mask * colour
+        color, mask = sprites[:, :-1], softclip(sprites[:, -1:])
+        shown = mask * color
 
         self.tint = tint
-        self.mask = hold(torch.cat([mask, mask.square()], dim=1), canvas)
-        self.colours = [
-            hold(torch.cat([one, mask * one], dim=1), canvas) for one in shown.split(1, dim=1)
+        self.mask = make_correlation(torch.cat([mask, mask.square()], dim=1), canvas)
+        self.colors = [
+            make_correlation(torch.cat([one, mask * one], dim=1), canvas)
+            for one in shown.split(1, dim=1)
         ]
-        self.energies = [hold(one.square(), canvas) for one in shown.split(1, dim=1)]
+        self.energies = [
+            make_correlation(one.square(), canvas) for one in shown.split(1, dim=1)
+        ]
         everywhere = sprites.new_ones(1, 1, *canvas)
-        self.unhidden = [energy(everywhere).clamp_min_(LEAST) for energy in self.energies]
+        self.unoccluded = [
+            energy(everywhere).clamp_min_(MIN_ENERGY) for energy in self.energies
+        ]
 
     def scores(
-        self, around: Around
+        self, context: LayerContext
     ) -> tuple[Float[Tensor, "B K P Q"], list[Float[Tensor, "b K P Q"]]]:
-        """Return what every sprite saves at every place, and the gains with which it does.
+        """Return the error reduction of every sprite at every position, and the gains used.
 
-        Gains are between 0 and 1, or all 1, one map to a colour. With gain g, a template of
-        colour t and mask m saves 2 g a - g^2 b - c, where a = <E r, m t> + <E D, m^2 t>,
-        b = <E^2, m^2 t^2> and c = <2 r D, m> + <D^2, m^2>.
+        Gains are in [0, 1], or all 1 without tint; there is one map per channel. With gain g, a
+        template of color t and mask m reduces the squared error by 2 g a - g^2 b - c, where
+        a = <E r, m t> + <E D, m^2 t>, b = <E^2, m^2 t^2> and c = <2 r D, m> + <D^2, m^2>, each
+        a cross-correlation; r is the residual.
         """
-        residual, hidden, left = around
-        hides, free = bool(hidden.any()), bool((left == 1).all())
-        saved: Tensor | None = None
+        residual, hidden, transmittance = context
+        hides, free = bool(hidden.any()), bool((transmittance == 1).all())
+        reduction: Tensor | None = None
         if hides:
             products = torch.cat([2 * residual * hidden, hidden.square()]).sum(1)
             products = torch.stack(products.chunk(2), dim=1)
-            saved = self.mask(products).neg_()
+            reduction = self.mask(products).neg_()
         gains = []
-        for channel, template in enumerate(self.colours):
-            mine = residual[:, channel : channel + 1] * left
+        for channel, template in enumerate(self.colors):
+            maps = residual[:, channel : channel + 1] * transmittance
             if hides:
-                mine = torch.cat([mine, hidden[:, channel : channel + 1] * left], dim=1)
-            match = template(mine)
-            energy = self.unhidden[channel]
+                maps = torch.cat(
+                    [maps, hidden[:, channel : channel + 1] * transmittance], dim=1
+                )
+            match = template(maps)
+            energy = self.unoccluded[channel]
             if not free:
-                energy = self.energies[channel](left.square()).clamp_min_(LEAST)
+                energy = self.energies[channel](transmittance.square()).clamp_min_(MIN_ENERGY)
             gain = (match / energy).clamp_(0.0, 1.0) if self.tint else torch.ones_like(energy)
             gains.append(gain)
-            save = match.mul_(2).addcmul_(gain, energy, value=-1.0).mul_(gain)
-            saved = save if saved is None else saved.add_(save)
-        assert saved is not None  # images have at least one channel
-        return saved, gains
+            part = match.mul_(2).addcmul_(gain, energy, value=-1.0).mul_(gain)
+            reduction = part if reduction is None else reduction.add_(part)
+        assert reduction is not None  # images have at least one channel
+        return reduction, gains
 
-    def search(self, around: Around, rank: int = 0) -> Found:
-        """Find sprite, place and gains that save most; or the next best sprite, by its rank."""
-        saved, gains = self.scores(around)
-        batch, sprites, rows, columns = saved.shape
-        most, place = saved.flatten(2).max(2)
-        sprite = most.topk(rank + 1, dim=1).indices[:, rank]
-        place = place.gather(1, sprite[:, None])[:, 0]
-        image = torch.arange(batch, device=saved.device)
-        row, column = place // columns, place % columns
+    def search(self, context: LayerContext, rank: int = 0) -> TemplateMatch:
+        """Return the sprite of this rank, by error reduction at its best position."""
+        reduction, gains = self.scores(context)
+        batch, sprites, rows, columns = reduction.shape
+        best, position = reduction.flatten(2).max(2)
+        sprite = best.topk(rank + 1, dim=1).indices[:, rank]
+        position = position.gather(1, sprite[:, None])[:, 0]
+        image = torch.arange(batch, device=reduction.device)
+        row, column = position // columns, position % columns
         chosen = [
             gain.expand(batch, sprites, rows, columns)[image, sprite, row, column]
             for gain in gains
         ]
         above, before = self.mask.margin
-        return Found(most, sprite, row - above, column - before, torch.stack(chosen, dim=1))
+        gains_there = torch.stack(chosen, dim=1)
+        return TemplateMatch(best, sprite, row - above, column - before, gains_there)

@@ -1,4 +1,4 @@
-"""Fitting finds planted poses and colours, and says so in the transforms' own parameters."""
+"""Fitting finds planted poses and colors, and says so in the transforms' own parameters."""
 
 import pytest
 import torch
@@ -9,9 +9,13 @@ from celstack.model.objective import squared_error
 from celstack_kit.compositors.ordered import Ordered
 from celstack_kit.prototypes.pixels import Pixels
 from celstack_kit.selectors.fitting import Fitting
-from celstack_kit.selectors.fitting.gauss_newton import Costs, approach
-from celstack_kit.selectors.fitting.pose_space import Poses
-from celstack_kit.selectors.fitting.residuals import FIXED, Composite, Window
+from celstack_kit.selectors.fitting.gauss_newton import MotionCosts, gauss_newton
+from celstack_kit.selectors.fitting.pose_space import PoseSpace
+from celstack_kit.selectors.fitting.residuals import (
+    FIXED_COST,
+    CompositeResiduals,
+    WindowResiduals,
+)
 from celstack_kit.transforms.affine import Affine
 from celstack_kit.transforms.color import Color
 from celstack_kit.transforms.position import Position
@@ -51,10 +55,10 @@ def model(selector, sprite=(Color, Affine), layer=(), backgrounds=2, tinted=True
 
 
 def planted(made, pose, sprite, background=None, gain=0.7, offset=0.1):
-    """Make a scene of these poses, all in one colour."""
-    poses = Poses(made)
+    """Make a scene of these poses, all in one color."""
+    poses = PoseSpace(made)
     count = len(pose)
-    of_sprite, of_layer = poses.spread(pose)
+    of_sprite, of_layer = poses.to_params(pose)
     ones = torch.ones(count, 3)
     tint = made.sprite_chain.tint(gain * ones, offset * ones)
     scene = Fitting(steps=0).explain(torch.rand(count, 3, *CANVAS), made, None, False)
@@ -106,7 +110,7 @@ def test_any_warps_are_followed_in_either_chain(sprite, layer):
     selector = Fitting(steps=30, move_cost=0.0, tint_cost=0.0)
     made = model(selector, sprite, layer, backgrounds=1)
     torch.manual_seed(3)
-    pose = 0.06 * torch.randn(3, Poses(made).count)
+    pose = 0.06 * torch.randn(3, PoseSpace(made).count)
     images = made.render(planted(made, pose, [0, 1, 2], [0, 0, 0])).image
 
     found = made.explain(images)
@@ -118,24 +122,26 @@ def test_any_warps_are_followed_in_either_chain(sprite, layer):
     assert (after < 0.1 * before).all()
 
 
-def test_what_is_seen_in_its_best_colours_is_what_the_model_renders():
+def test_what_is_seen_in_its_best_colors_is_what_the_model_renders():
     made = model(Fitting(steps=3))
     images = blobs(4, *CANVAS, seed=5)
 
     scene = made.explain(images)
 
-    sprites, poses = made.sprite_images().detach(), Poses(made)
-    backdrops = made.render_backgrounds(torch.zeros(1, 2, 6)).detach()[0].flatten(2)
+    sprites, poses = made.sprite_images().detach(), PoseSpace(made)
+    backdrops = made.show_backgrounds(torch.zeros(1, 2, 6)).detach()[0].flatten(2)
     pose = scene.sprite_params[:, 0, 6:]
     given = torch.stack(
         [1 + scene.sprite_params[:, 0, :3], scene.sprite_params[:, 0, 3:6]], dim=2
     )
     chosen = sprites[scene.sprite[:, 0]]
-    view = Composite(chosen, images.flatten(2)[None], backdrops, False, (1e-4, 1e-4), given)
-    look = view.look(poses.pull(pixel_centers(*CANVAS, like=images), pose)[None])
+    view = CompositeResiduals(
+        chosen, images.flatten(2)[None], backdrops, False, (1e-4, 1e-4), given
+    )
+    look = view.residuals(poses.pull(pixel_centers(*CANVAS, like=images), pose)[None])
     seen = (look.tints[..., None, :] @ look.features)[0, :, :, 0] / view.weights
     rendered = made.render(scene).image.flatten(2)
-    # Where colours are clipped, or a sprite's edge is in sight, a mixture is not the same.
+    # Where colors are clipped, or a sprite's edge is in sight, a mixture is not the same.
     near = (seen - rendered).abs().flatten(1).quantile(0.9, dim=1)
     assert (near < 0.01).all()
 
@@ -151,18 +157,20 @@ def test_slopes_are_those_of_what_is_seen(kind):
         target = images.flatten(2)[:, None]
         if kind == "window":
             weights = torch.full((len(points),), len(points) ** -0.5)
-            view = Window(sprites, target, weights, True, FIXED)
+            view = WindowResiduals(sprites, target, weights, True, FIXED_COST)
         else:
             backdrops = blobs(1, *CANVAS, seed=1).double().flatten(2)
-            view = Composite(sprites, target, backdrops, True, (FIXED, FIXED))
+            view = CompositeResiduals(
+                sprites, target, backdrops, True, (FIXED_COST, FIXED_COST)
+            )
         pulled = points.expand(2, 3, -1, -1) * 0.8
-        look = view.look(pulled)
+        look = view.residuals(pulled)
         for axis, slopes in ((0, look.across), (1, look.down)):
             step = torch.zeros(2)
             step[axis] = 1.0 / 20
-            ahead, behind = view.look(pulled + step), view.look(pulled - step)
-            # A pixel ahead less a pixel behind is what slopes are made of, too.
-            measured = (behind.misses - ahead.misses) * 10
+            ahead, behind = view.residuals(pulled + step), view.residuals(pulled - step)
+            # The pixel ahead less a pixel behind is what slopes are made of, too.
+            measured = (behind.values - ahead.values) * 10
             strong = measured.abs() > measured.abs().median()
             assert (
                 (slopes - measured)[strong].abs() < 0.35 * measured[strong].abs()
@@ -173,16 +181,16 @@ def test_slopes_are_those_of_what_is_seen(kind):
 
 
 @pytest.mark.parametrize("cost", [0.0, 0.3])
-def test_colours_are_those_of_least_squares(cost):
+def test_colors_are_those_of_least_squares(cost):
     made = model(Fitting())
     images = blobs(2, *CANVAS, seed=5)
     sprites = made.sprite_images().detach()
     points = pixel_centers(*CANVAS, like=images)
     weights = torch.rand(len(points))
     weights = weights / weights.norm()
-    view = Window(sprites, images.flatten(2)[:, None], weights, True, cost)
+    view = WindowResiduals(sprites, images.flatten(2)[:, None], weights, True, cost)
 
-    look = view.look(points.expand(2, 3, -1, -1))
+    look = view.residuals(points.expand(2, 3, -1, -1))
 
     for image in range(2):
         for sprite in range(3):
@@ -205,7 +213,7 @@ def test_it_never_ends_worse_than_at_rest():
     made = model(Fitting())
     images = torch.rand(4, 3, *CANVAS)
     points = pixel_centers(*CANVAS, like=images)
-    view = Composite(
+    view = CompositeResiduals(
         made.sprite_images().detach(),
         images.flatten(2)[:, None],
         made.render_backgrounds(torch.zeros(1, 2, 6)).detach()[0].flatten(2),
@@ -214,7 +222,8 @@ def test_it_never_ends_worse_than_at_rest():
     )
 
     fitted = [
-        approach(view, Poses(made), points, steps, Costs(0.1, 0.2)).cost for steps in (0, 1, 4)
+        gauss_newton(view, PoseSpace(made), points, steps, MotionCosts(0.1, 0.2)).cost
+        for steps in (0, 1, 4)
     ]
 
     assert (fitted[1] <= fitted[0]).all()
@@ -241,7 +250,7 @@ def test_who_must_pay_to_bend_does_what_a_plain_map_can():
     for cost in (0.0, 1e6):
         made = model(Fitting(move_cost=0.01, bend_cost=cost), (Color, Affine, Tps))
         pose = made.explain(images).sprite_params[:, 0, 6:]
-        moves = Poses(made).pull(points, pose) - points
+        moves = PoseSpace(made).pull(points, pose) - points
         plain = plane @ torch.linalg.lstsq(plane.expand(3, -1, -1), moves).solution
         bent.append((moves - plain).abs().max())
         moved.append(moves.abs().max())
@@ -291,7 +300,7 @@ def test_many_images_are_explained_as_one_by_one(monkeypatch):
     images = blobs(5, *CANVAS, seed=9)
     together = made.explain(images)
 
-    monkeypatch.setattr("celstack_kit.selectors.fitting.MOST", 1)
+    monkeypatch.setattr("celstack_kit.selectors.fitting.MAX_CHUNK_VALUES", 1)
     apart = made.explain(images)
 
     assert together.sprite.tolist() == apart.sprite.tolist()
@@ -324,7 +333,7 @@ def test_smaller_sprites_do_not_let_more_images_in_at_a_time(monkeypatch):
         seen = []
         monkeypatch.setattr(Fitting, "_fit", lambda *a, seen=seen: (
             seen.append(len(a[1])), fit(*a))[1])  # fmt: skip
-        monkeypatch.setattr("celstack_kit.selectors.fitting.MOST", 200_000)
+        monkeypatch.setattr("celstack_kit.selectors.fitting.MAX_CHUNK_VALUES", 200_000)
         made.explain(torch.rand(12, 3, *CANVAS))
         sizes.append(seen)
 

@@ -35,9 +35,9 @@ class Signs(Dataset):
         shift = torch.randint(-1, 2, (2,), generator=random)
         steps = torch.arange(SIDE) - (SIDE - 1) / 2
         y, x = steps[:, None] - shift[0], steps[None] - shift[1]
-        from_centre = (x.square() + y.square()).sqrt()
-        marks = [x.abs() < 1.6, from_centre < 2.6, (from_centre - 4).abs() < 1.2, x * y > 0]
-        disc = (from_centre < 6)[None]
+        from_center = (x.square() + y.square()).sqrt()
+        marks = [x.abs() < 1.6, from_center < 2.6, (from_center - 4).abs() < 1.2, x * y > 0]
+        disc = (from_center < 6)[None]
         inside = torch.where(marks[label].expand(SIDE, SIDE), 0.2, 0.9)
         gain, offset = (
             0.3 + 0.7 * torch.rand(1, generator=random),
@@ -52,7 +52,7 @@ class Signs(Dataset):
 def test_things_are_told_apart_and_cut_out():
     assembly = Assembly(
         dataset=Signs(),
-        sprites=Pixels(count=KINDS, start="lookalikes", mask_sigma=3.0),
+        sprites=Pixels(count=KINDS, start="invariant_kmeans", mask_sigma=3.0),
         backgrounds=Pixels(count=1, start="mean"),
         transforms=Transforms(sprite=[Color(), Affine()], background=[Color()]),
         compositor=Ordered(layers=1),

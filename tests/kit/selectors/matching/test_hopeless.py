@@ -14,19 +14,19 @@ from celstack_kit.transforms.position import Position
 
 
 class Hopeless(Dataset):
-    """One grey for all pixels, or noise."""
+    """One gray for all pixels, or noise."""
 
     image_shape = (3, 16, 16)
 
-    def __init__(self, grey: float | None) -> None:
-        self.grey = grey
+    def __init__(self, gray: float | None) -> None:
+        self.gray = gray
 
     def count(self, split):
         return 16
 
     def read(self, split, indices):
-        if self.grey is not None:
-            return Batch(torch.full((len(indices), *self.image_shape), self.grey))
+        if self.gray is not None:
+            return Batch(torch.full((len(indices), *self.image_shape), self.gray))
         own = torch.Generator()
         images = [
             torch.rand(self.image_shape, generator=own.manual_seed(index)) for index in indices
@@ -34,9 +34,9 @@ class Hopeless(Dataset):
         return Batch(torch.stack(images))
 
 
-def assembly(grey, *, empty_cost, backgrounds=None, size=(6, 6)):
+def assembly(gray, *, empty_cost, backgrounds=None, size=(6, 6)):
     return Assembly(
-        dataset=Hopeless(grey),
+        dataset=Hopeless(gray),
         sprites=Pixels(count=3, size=size, mask_sigma=1.5, jitter=0.05),
         backgrounds=backgrounds,
         transforms=Transforms(layer=[Color(), Position()]),
@@ -49,12 +49,12 @@ def assembly(grey, *, empty_cost, backgrounds=None, size=(6, 6)):
 
 
 @pytest.mark.parametrize("empty_cost", [None, 1e-4])
-@pytest.mark.parametrize("grey", [0.0, 0.5, 1.0, None])
+@pytest.mark.parametrize("gray", [0.0, 0.5, 1.0, None])
 @pytest.mark.parametrize("with_background", [False, True])
-def test_training_goes_through(grey, empty_cost, with_background):
+def test_training_goes_through(gray, empty_cost, with_background):
     background = Pixels(count=1, start="mean") if with_background else None
 
-    trained = celstack.run(assembly(grey, empty_cost=empty_cost, backgrounds=background))
+    trained = celstack.run(assembly(gray, empty_cost=empty_cost, backgrounds=background))
 
     weights = trained.decomposer.state_dict().values()
     assert all(torch.isfinite(weight).all() for weight in weights)

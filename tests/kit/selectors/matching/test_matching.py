@@ -10,7 +10,7 @@ from celstack_kit.compositors.ordered import Ordered
 from celstack_kit.prototypes.generated import Generated
 from celstack_kit.prototypes.pixels import Pixels
 from celstack_kit.selectors.matching import Matching
-from celstack_kit.selectors.matching.placement import Placing
+from celstack_kit.selectors.matching.placement import Placement
 from celstack_kit.transforms.affine import Affine
 from celstack_kit.transforms.color import Color
 from celstack_kit.transforms.position import Position
@@ -55,10 +55,10 @@ def model(
 
 def plant(made, sprite, rows, columns, gains, background_gain=None):
     """Say in parameters where sprites are, one image after the other, layer by layer."""
-    placing = Placing(made, made.sprites.images().shape[2:])
+    placing = Placement(made, made.sprites.images().shape[2:])
     shape = torch.tensor(rows).shape
     gains = torch.tensor(gains).expand(*shape, 3).flatten(0, 1)
-    pose = placing.corner(torch.tensor(rows).flatten(), torch.tensor(columns).flatten())
+    pose = placing.pose_at_corner(torch.tensor(rows).flatten(), torch.tensor(columns).flatten())
     of_sprite, of_layer = placing.params(pose, gains)
     behind = {}
     if background_gain is not None:
@@ -125,7 +125,7 @@ def test_transforms_of_the_sprite_stay_out_of_it_or_help(sprite):
     torch.testing.assert_close(made.render(found).image, images, atol=1e-4, rtol=0.0)
 
 
-def test_without_a_tint_colours_stay_as_they_are():
+def test_without_a_tint_colors_stay_as_they_are():
     made = model(Matching(), layer=(Position,))
     images = made.render(plant(made, **{**SCENES, "gains": 1.0})).image
 
@@ -225,7 +225,7 @@ def test_one_image_is_explained_as_it_is_among_others():
 
 
 def test_a_model_that_cannot_place_sprites_is_refused():
-    with pytest.raises(CelstackError, match=r"add a transform that can be told"):
+    with pytest.raises(CelstackError, match=r"add a transform that can place them"):
         model(Matching(), layer=(Color,), sprite=(Tps,))
 
 

@@ -9,8 +9,12 @@ from celstack import Decomposer
 from celstack_kit.compositors.ordered import Ordered
 from celstack_kit.prototypes.pixels import Pixels
 from celstack_kit.selectors.matching import Matching
-from celstack_kit.selectors.matching.pose_bank import seen_in
-from celstack_kit.selectors.matching.proposals import enlarge, find_turned_twins, find_twins
+from celstack_kit.selectors.matching.pose_bank import render_variants
+from celstack_kit.selectors.matching.proposals import (
+    find_rotated_duplicates,
+    find_shifted_duplicates,
+    zoom_to_content,
+)
 from celstack_kit.transforms.color import Color
 from celstack_kit.transforms.position import Position
 from celstack_kit.transforms.similarity import Similarity
@@ -29,18 +33,18 @@ def sprites(*masks):
 def test_a_shifted_copy_is_a_twin_and_another_shape_is_not():
     shifted = SQUARE.roll((2, -1), (0, 1))
 
-    assert find_twins(sprites(SQUARE, BAR, shifted)) == [(0, 2)]
+    assert find_shifted_duplicates(sprites(SQUARE, BAR, shifted)) == [(0, 2)]
 
 
-def test_sprites_that_differ_in_colour_alone_are_no_twins():
+def test_sprites_that_differ_in_color_alone_are_no_twins():
     pair = sprites(SQUARE, SQUARE)
     pair[0, 0], pair[1, 1] = 0.0, 0.0
 
-    assert find_twins(pair) == []
+    assert find_shifted_duplicates(pair) == []
 
 
 def test_sprites_without_anything_are_no_trouble():
-    assert find_twins(sprites(torch.zeros(8, 8), torch.zeros(8, 8), BAR)) == []
+    assert find_shifted_duplicates(sprites(torch.zeros(8, 8), torch.zeros(8, 8), BAR)) == []
 
 
 @pytest.mark.parametrize("tint", [False, True])
@@ -51,9 +55,9 @@ def test_what_is_missing_is_drawn_where_it_is(tint):
         compositor=Ordered(layers=1),
         selector=Matching(),
     )
-    colour = torch.tensor([0.5, 0.0, 0.25])[:, None, None]
+    color = torch.tensor([0.5, 0.0, 0.25])[:, None, None]
     images = torch.zeros(3, 3, 16, 16)
-    images[1, :, 5:13, 6:14] = colour * BAR
+    images[1, :, 5:13, 6:14] = color * BAR
     model.prepare(images)
     with torch.no_grad():
         model.sprites.mask.copy_(0.1 * SQUARE)
@@ -61,10 +65,12 @@ def test_what_is_missing_is_drawn_where_it_is(tint):
 
     drawn = model.selector.propose_sprites(images, scene, model, unused=[0])[0]
 
-    assert find_twins(torch.stack([drawn, sprites(BAR)[0]])) == ([(0, 1)] if tint else [])
+    assert find_shifted_duplicates(torch.stack([drawn, sprites(BAR)[0]])) == (
+        [(0, 1)] if tint else []
+    )
     opaque = drawn[3] > 0.5
     assert opaque.sum() == 6
-    inside = torch.tensor([1.0]) if tint else colour[:, 0]
+    inside = torch.tensor([1.0]) if tint else color[:, 0]
     torch.testing.assert_close(drawn[:3, opaque], inside.expand(3, 6))
 
 
@@ -92,7 +98,7 @@ def wedge_shape():
 def turned(mask, angle, size):
     """Turn and shrink a mask. What is seen has half the resolution: twice the size is whole."""
     way = torch.tensor([[math.log(2 * size), angle]])
-    return seen_in(sprites(mask), way, 48)[0, -1]
+    return render_variants(sprites(mask), way, 48)[0, -1]
 
 
 def test_a_turned_and_smaller_copy_is_a_twin_and_another_shape_is_not():
@@ -101,15 +107,15 @@ def test_a_turned_and_smaller_copy_is_a_twin_and_another_shape_is_not():
     disc[(rows - 12) ** 2 + (columns - 12) ** 2 < 80] = 1.0
     copy = turned(wedge, 1.9, 0.8)
 
-    assert find_turned_twins(sprites(wedge, disc, copy)) == [(0, 2)]
-    assert find_twins(sprites(wedge, disc, copy)) == []
+    assert find_rotated_duplicates(sprites(wedge, disc, copy)) == [(0, 2)]
+    assert find_shifted_duplicates(sprites(wedge, disc, copy)) == []
 
 
 def test_what_is_drawn_to_be_resized_is_made_large():
     small = torch.zeros(20, 20)
     small[2:6, 9:14] = 1.0
 
-    (large,) = enlarge(sprites(small))
+    (large,) = zoom_to_content(sprites(small))
 
     rows, columns = (large[-1] > 0.5).nonzero().unbind(1)
     assert int(columns.max() - columns.min()) + 1 == 16
@@ -121,7 +127,7 @@ def test_what_is_drawn_is_framed_by_its_largest_piece():
     pieces = torch.zeros(20, 20)
     pieces[8:13, 2:8] = pieces[0, 16:] = pieces[19, 10:12] = 1.0
 
-    (large,) = enlarge(sprites(pieces))
+    (large,) = zoom_to_content(sprites(pieces))
 
     rows, columns = (large[-1] > 0.5).nonzero().unbind(1)
     assert int(columns.max() - columns.min()) + 1 == 16
@@ -132,7 +138,7 @@ def test_what_is_drawn_is_framed_by_its_largest_piece():
 def test_nothing_and_what_is_large_already_stay_as_they_are():
     whole = sprites(torch.ones(20, 20), torch.zeros(20, 20))
 
-    torch.testing.assert_close(enlarge(whole), whole)
+    torch.testing.assert_close(zoom_to_content(whole), whole)
 
 
 def test_one_of_two_turned_twins_is_given_up_for_what_is_missing():
@@ -156,4 +162,4 @@ def test_one_of_two_turned_twins_is_given_up_for_what_is_missing():
 
     assert model.selector.find_duplicates(model) == []
     assert len(drawn) == 1
-    assert find_turned_twins(torch.stack([*drawn.values(), sprites(bar)[0]])) == [(0, 1)]
+    assert find_rotated_duplicates(torch.stack([*drawn.values(), sprites(bar)[0]])) == [(0, 1)]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from celstack.geometry.soft_bounds import softclip
 from celstack_kit.selectors.matching.correlation import Correlation
-from celstack_kit.selectors.matching.templates import Around, Templates
+from celstack_kit.selectors.matching.templates import LayerContext, Templates
 
 CANVAS = (7, 8)
 
@@ -20,7 +20,7 @@ def problem(seed, hides=True, hidden=True):
     residual = torch.rand(2, 3, *CANVAS).double() - 0.3
     backdrop = torch.rand(2, 3, *CANVAS).double() * hides
     left = torch.rand(2, 1, *CANVAS).double() if hidden else torch.ones(2, 1, *CANVAS).double()
-    return sprites, Around(residual, left * backdrop, left)
+    return sprites, LayerContext(residual, left * backdrop, left)
 
 
 def shown_at(sprite, row, column, gains):
@@ -49,8 +49,8 @@ def test_what_is_found_saves_what_was_promised(seed, hides, hidden, tint):
             )
         ]
     )
-    saved = found.saved.gather(1, found.sprite[:, None])[:, 0]
-    torch.testing.assert_close(around.saved(shown), saved)
+    saved = found.reductions.gather(1, found.sprite[:, None])[:, 0]
+    torch.testing.assert_close(around.error_reduction(shown), saved)
     assert tint or (found.gains == 1).all()
 
 
@@ -59,14 +59,14 @@ def test_what_is_found_saves_what_was_promised(seed, hides, hidden, tint):
 def test_nothing_saves_more_than_what_is_found(seed, hidden, tint):
     sprites, around = problem(seed, hidden=hidden)
     found = Templates(sprites, CANVAS, tint).search(around)
-    best = found.saved.amax(1)
+    best = found.reductions.amax(1)
 
     for kind in range(3):
         for row in range(-2, 6):
             for column in range(-1, 7):
                 for gain in (0.0, 0.3, 0.7, 1.0) if tint else (1.0,):
                     shown = shown_at(sprites[kind], row, column, torch.full((3,), gain))
-                    saved = around.saved(shown.expand(2, -1, -1, -1))
+                    saved = around.error_reduction(shown.expand(2, -1, -1, -1))
                     assert (saved <= best + 1e-9).all()
 
 
@@ -74,11 +74,11 @@ def test_what_a_layer_saves_is_the_fall_of_the_squared_error():
     _, around = problem(0)
     shown = torch.rand(2, 4, *CANVAS).double()
 
-    colour, alpha = shown[:, :3], shown[:, 3:]
-    left_over = around.residual - alpha * (around.left * colour - around.hidden)
+    color, alpha = shown[:, :3], shown[:, 3:]
+    left_over = around.residual - alpha * (around.transmittance * color - around.hidden)
     fall = around.residual.square().sum((1, 2, 3)) - left_over.square().sum((1, 2, 3))
 
-    torch.testing.assert_close(around.saved(shown), fall)
+    torch.testing.assert_close(around.error_reduction(shown), fall)
 
 
 @pytest.mark.parametrize("tint", [False, True])
@@ -86,7 +86,7 @@ def test_both_ways_of_correlating_find_the_same(tint):
     sprites, around = problem(5)
 
     direct, fourier = (
-        Templates(sprites, CANVAS, tint, partial(Correlation, fourier=way)).search(around)
+        Templates(sprites, CANVAS, tint, partial(Correlation, use_fft=way)).search(around)
         for way in (False, True)
     )
 
@@ -102,5 +102,5 @@ def test_ranks_go_from_the_best_sprite_to_the_worst():
 
     chosen = torch.stack([found.sprite for found in ranked], dim=1)
     assert chosen.sort(1).values.tolist() == [[0, 1, 2], [0, 1, 2]]
-    saved = ranked[0].saved.gather(1, chosen)
+    saved = ranked[0].reductions.gather(1, chosen)
     assert (saved.diff(dim=1) <= 0).all()

@@ -10,11 +10,11 @@ from celstack.model.objective import squared_error
 from celstack_kit.compositors.occlusion import Occlusion
 from celstack_kit.prototypes.pixels import Pixels
 from celstack_kit.selectors.matching import Matching
-from celstack_kit.selectors.matching.placement import Placing
-from celstack_kit.selectors.matching.pose_bank import ANOTHER, COARSE, Bank
-from celstack_kit.selectors.matching.refinement import Closeup, refine
-from celstack_kit.selectors.matching.scene_state import show_alone
-from celstack_kit.selectors.matching.templates import Around
+from celstack_kit.selectors.matching.placement import Placement
+from celstack_kit.selectors.matching.pose_bank import DOWNSAMPLING, SIMILAR_ANGLE, PoseBank
+from celstack_kit.selectors.matching.refinement import PoseObjective, refine_poses
+from celstack_kit.selectors.matching.scene_state import render_layers
+from celstack_kit.selectors.matching.templates import LayerContext
 from celstack_kit.transforms.affine import Affine
 from celstack_kit.transforms.color import Color
 from celstack_kit.transforms.position import Position
@@ -52,7 +52,7 @@ def model(transforms=((Similarity,), (Color, Position)), layers=1, **options):
 
 def planted(made, poses, gains, sprite=0):
     """Put one layer to an image at these poses."""
-    params = Placing(made, SIZE).params(torch.tensor(poses), torch.tensor(gains))
+    params = Placement(made, SIZE).params(torch.tensor(poses), torch.tensor(gains))
     scene = Scene(
         sprite=torch.full((len(poses), 1), sprite),
         sprite_params=params[0][:, None],
@@ -109,7 +109,7 @@ def test_two_turned_sprites_that_overlap_are_both_found_in_their_order():
         )
     )
     red, blue = (
-        torch.tensor(colour)[:, None, None] for colour in ([0.9, 0.1, 0.1], [0.1, 0.2, 0.9])
+        torch.tensor(color)[:, None, None] for color in ([0.9, 0.1, 0.1], [0.1, 0.2, 0.9])
     )
     images = torch.where(front > 0.5, blue, torch.where(back > 0.5, red, 0.0))
 
@@ -127,7 +127,7 @@ def test_a_small_sprite_inside_a_large_one_is_found_in_front_of_it():
     large = planted(made, [[24.0, 24.0, 0.0, 0.3]], [[1.0, 1.0, 1.0]], 1)
     small = planted(made, [[23.0, 25.0, math.log(0.65), 2.0]], [[1.0, 1.0, 1.0]], 0)
     red, blue = (
-        torch.tensor(colour)[:, None, None] for colour in ([0.9, 0.1, 0.1], [0.1, 0.2, 0.9])
+        torch.tensor(color)[:, None, None] for color in ([0.9, 0.1, 0.1], [0.1, 0.2, 0.9])
     )
     images = torch.where(small > 0.5, blue, torch.where(large > 0.5, red, 0.0))
 
@@ -141,37 +141,37 @@ def test_a_small_sprite_inside_a_large_one_is_found_in_front_of_it():
 def test_a_bank_looks_in_all_directions():
     made = model()
     sprites = made.sprites.images().detach()
-    bank = Bank(sprites, CANVAS, turns=12, sizes=[0.7, 1.0])
+    bank = PoseBank(sprites, CANVAS, turns=12, sizes=[0.7, 1.0])
     angle, size = 5 * 2 * math.pi / 12, 0.7
     images = planted(made, [[26.0, 22.0, math.log(size), angle]], [[1.0, 1.0, 1.0]])
-    around = Around(images, torch.zeros_like(images), torch.ones_like(images[:, :1]))
+    around = LayerContext(images, torch.zeros_like(images), torch.ones_like(images[:, :1]))
 
     saved, poses = bank.search(around)
 
     assert saved[0, :, 0].argmax() == 0
     x, y, log_size, turn = poses[0, 0, 0].tolist()
-    assert (x, y) == pytest.approx((26.0, 22.0), abs=COARSE)
+    assert (x, y) == pytest.approx((26.0, 22.0), abs=DOWNSAMPLING)
     assert (math.exp(log_size), turn) == pytest.approx((size, angle))
 
 
 def test_a_bank_also_tells_the_best_pose_at_quite_another_angle():
     made = model()
-    bank = Bank(made.sprites.images().detach(), CANVAS, turns=12, sizes=[0.7, 1.0])
+    bank = PoseBank(made.sprites.images().detach(), CANVAS, turns=12, sizes=[0.7, 1.0])
     images = planted(made, [[26.0, 22.0, 0.0, 1.0]], [[1.0, 1.0, 1.0]])
-    around = Around(images, torch.zeros_like(images), torch.ones_like(images[:, :1]))
+    around = LayerContext(images, torch.zeros_like(images), torch.ones_like(images[:, :1]))
 
     saved, poses = bank.search(around)
 
     assert saved.shape == (1, 2, 2)
     assert (saved[..., 0] >= saved[..., 1]).all()
     turned = poses[0, :, 0, 3] - poses[0, :, 1, 3]
-    assert (turned.cos() <= math.cos(ANOTHER)).all()
+    assert (turned.cos() <= math.cos(SIMILAR_ANGLE)).all()
 
 
 def test_a_bank_without_other_angles_tells_one_pose():
     made = model()
-    bank = Bank(made.sprites.images().detach(), CANVAS, turns=1, sizes=[0.7, 1.0])
-    around = Around(*(torch.rand(1, n, *CANVAS) for n in (3, 3, 1)))
+    bank = PoseBank(made.sprites.images().detach(), CANVAS, turns=1, sizes=[0.7, 1.0])
+    around = LayerContext(*(torch.rand(1, n, *CANVAS) for n in (3, 3, 1)))
 
     saved, poses = bank.search(around)
 
@@ -183,16 +183,18 @@ def test_refining_saves_as_much_as_it_says_and_never_less_than_before():
     made = model()
     sprites = made.sprites.images().detach()
     images = planted(made, POSES, GAINS).detach()
-    around = Around(images, 0.1 * torch.rand_like(images), torch.rand_like(images[:, :1]))
+    around = LayerContext(images, 0.1 * torch.rand_like(images), torch.rand_like(images[:, :1]))
     pose = torch.tensor(POSES) + torch.tensor([1.0, -1.0, 0.1, 0.2])
     everyone, first = torch.arange(4), torch.zeros(4, dtype=torch.int64)
-    closeup = Closeup(around, everyone, sprites[first], pose, tints=True)
+    closeup = PoseObjective(around, everyone, sprites[first], pose, tints=True)
 
-    before, after = (refine(closeup, pose, steps) for steps in (0, 6))
+    before, after = (refine_poses(closeup, pose, steps) for steps in (0, 6))
 
     for saved, where, gains in (before, after):
-        shown = show_alone(made, first, *Placing(made, SIZE).params(where, gains))
-        torch.testing.assert_close(around.saved(shown).detach(), saved, atol=1e-2, rtol=1e-3)
+        shown = render_layers(made, first, *Placement(made, SIZE).params(where, gains))
+        torch.testing.assert_close(
+            around.error_reduction(shown).detach(), saved, atol=1e-2, rtol=1e-3
+        )
     assert (after[0] > before[0]).all()
 
 
@@ -236,12 +238,12 @@ def test_sizes_stay_between_the_least_and_the_largest():
     made = model()
     sprites = made.sprites.images().detach()[:1]
     images = planted(made, [[24.0, 24.0, 0.3, 0.0]], [[1.0, 1.0, 1.0]]).detach()
-    around = Around(images, torch.zeros_like(images), torch.ones_like(images[:, :1]))
+    around = LayerContext(images, torch.zeros_like(images), torch.ones_like(images[:, :1]))
     pose = torch.tensor([[24.0, 24.0, 0.0, 0.0]])
-    closeup = Closeup(around, torch.arange(1), sprites, pose, tints=True)
+    closeup = PoseObjective(around, torch.arange(1), sprites, pose, tints=True)
 
-    _, free, _ = refine(closeup, pose, 8)
-    _, bound, _ = refine(closeup, pose, 8, log_sizes=(-0.5, 0.1))
+    _, free, _ = refine_poses(closeup, pose, 8)
+    _, bound, _ = refine_poses(closeup, pose, 8, log_sizes=(-0.5, 0.1))
 
     assert float(free[0, 2]) == pytest.approx(0.3, abs=0.03)
     assert float(bound[0, 2]) == pytest.approx(0.1)
@@ -251,11 +253,13 @@ def test_a_closeup_of_every_second_pixel_promises_about_the_same():
     made = model()
     sprites = made.sprites.images().detach()[:1]
     images = planted(made, POSES[:1], GAINS[:1]).detach()
-    around = Around(images, torch.zeros_like(images), torch.ones_like(images[:, :1]))
+    around = LayerContext(images, torch.zeros_like(images), torch.ones_like(images[:, :1]))
     pose = torch.tensor(POSES[:1])
 
     whole, half = (
-        refine(Closeup(around, torch.arange(1), sprites, pose, True, stride), pose, 0)[0]
+        refine_poses(
+            PoseObjective(around, torch.arange(1), sprites, pose, True, stride), pose, 0
+        )[0]
         for stride in (1, 2)
     )
 

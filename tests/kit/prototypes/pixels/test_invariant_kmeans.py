@@ -1,10 +1,10 @@
-"""Lookalikes are found whatever their colours, and whatever is outside the window."""
+"""Lookalikes are found whatever their colors, and whatever is outside the window."""
 
 import pytest
 import torch
 
-from celstack_kit.prototypes.pixels import MANY, Pixels
-from celstack_kit.prototypes.pixels.invariant_kmeans import _group, find_lookalikes
+from celstack_kit.prototypes.pixels import SAMPLE_SIZES, Pixels
+from celstack_kit.prototypes.pixels.invariant_kmeans import _spherical_kmeans, invariant_kmeans
 
 KINDS = 3
 SIDE = 12
@@ -22,7 +22,7 @@ def originals():
 
 
 def copies(count, negatives=False, noise=0.02):
-    """Copy originals in turn, each copy in colours of its own."""
+    """Copy originals in turn, each copy in colors of its own."""
     kinds = torch.arange(count) % KINDS
     gains = 0.2 + 0.8 * torch.rand(count, 3, 1, 1)
     if negatives:
@@ -44,10 +44,10 @@ def likeness(found, wanted):
 
 def find(images, count=KINDS, inverted=False):
     torch.manual_seed(0)
-    return find_lookalikes(images, count, window(), inverted)
+    return invariant_kmeans(images, count, window(), inverted)
 
 
-def test_each_group_is_one_original_whatever_its_colours():
+def test_each_group_is_one_original_whatever_its_colors():
     alike = likeness(find(copies(60)), originals())
 
     assert sorted(alike.argmax(1).tolist()) == [0, 1, 2]
@@ -96,10 +96,10 @@ def test_few_or_empty_images_are_no_error(images):
 
 def test_sprites_start_as_lookalikes_through_their_masks():
     torch.manual_seed(0)
-    sprites = Pixels(count=KINDS, start="lookalikes", mask_sigma=3.0)
+    sprites = Pixels(count=KINDS, start="invariant_kmeans", mask_sigma=3.0)
     sprites.prepare(copies(60), with_alpha=True)
 
-    assert sprites.sample_size == MANY["lookalikes"]
+    assert sprites.sample_size == SAMPLE_SIZES["invariant_kmeans"]
     assert Pixels(count=KINDS).sample_size == 100
     alike = likeness(sprites.images()[:, :3].detach(), originals())
     assert sorted(alike.argmax(1).tolist()) == [0, 1, 2]
@@ -107,7 +107,7 @@ def test_sprites_start_as_lookalikes_through_their_masks():
 
 def test_smaller_sprites_look_through_the_same_window():
     torch.manual_seed(0)
-    small = Pixels(count=KINDS, start="lookalikes", size=(6, 6), mask_sigma=1.5)
+    small = Pixels(count=KINDS, start="invariant_kmeans", size=(6, 6), mask_sigma=1.5)
     small.prepare(copies(60), with_alpha=True)
 
     large = torch.nn.functional.interpolate(small.images()[:, :3].detach(), (SIDE, SIDE))
@@ -121,10 +121,12 @@ def test_who_has_no_mask_looks_at_all_of_an_image(alpha, mask, sees, monkeypatch
 
     def spy(images, count, window, inverted):
         windows.append(window)
-        return find_lookalikes(images, count, window, inverted)
+        return invariant_kmeans(images, count, window, inverted)
 
-    monkeypatch.setattr("celstack_kit.prototypes.pixels.find_lookalikes", spy)
-    Pixels(count=1, start="lookalikes", mask=mask, mask_sigma=1.0).prepare(copies(5), alpha)
+    monkeypatch.setattr("celstack_kit.prototypes.pixels.invariant_kmeans", spy)
+    Pixels(count=1, start="invariant_kmeans", mask=mask, mask_sigma=1.0).prepare(
+        copies(5), alpha
+    )
 
     assert round(float(windows[0][0, 0])) == sees
 
@@ -135,6 +137,6 @@ def test_an_image_unlike_all_groups_pulls_none(monkeypatch):
     seen = torch.stack([one] * 10 + [other] * 10 + [against] * 18)
     monkeypatch.setattr(torch, "randperm", lambda count: torch.tensor([0, 10, *range(count)]))
 
-    _, centres = _group(seen, 2, inverted=False)
+    _, centers = _spherical_kmeans(seen, 2, inverted=False)
 
-    torch.testing.assert_close(centres, torch.eye(2))
+    torch.testing.assert_close(centers, torch.eye(2))

@@ -30,14 +30,14 @@ def test_a_size_is_height_then_width():
     assert prepared(size=(2, 3)).images().shape == (2, 4, 2, 3)
 
 
-def test_grey_images_have_one_colour_and_alpha():
+def test_gray_images_have_one_color_and_alpha():
     assert prepared(sample=torch.zeros(1, 1, 4, 4)).images().shape == (2, 2, 4, 4)
 
 
 def test_appearance_starts_as_a_constant():
-    colours = prepared(appearance=0.3).images()[:, :3]
+    colors = prepared(appearance=0.3).images()[:, :3]
 
-    torch.testing.assert_close(colours, torch.full((2, 3, 5, 7), 0.3))
+    torch.testing.assert_close(colors, torch.full((2, 3, 5, 7), 0.3))
 
 
 def test_a_mask_starts_as_a_bell_around_the_middle():
@@ -68,11 +68,11 @@ def test_without_jitter_sprites_start_alike():
 def test_with_jitter_no_two_sprites_start_alike():
     first, second = prepared(jitter=0.01).images()
 
-    assert (first != second).any(2).any(1).all()  # in every colour and in alpha
+    assert (first != second).any(2).any(1).all()  # in every color and in alpha
     assert (first - second).abs().max() < 0.1
 
 
-def test_colours_are_clipped_softly_and_alpha_is_not():
+def test_colors_are_clipped_softly_and_alpha_is_not():
     pixels = prepared(size=(1, 1))
     with torch.no_grad():
         pixels.colour[:] = torch.tensor([-1.0, 0.5, 2.0])[:, None, None]
@@ -81,7 +81,7 @@ def test_colours_are_clipped_softly_and_alpha_is_not():
     assert pixels.images()[0].flatten().tolist() == pytest.approx([-0.01, 0.5, 1.01, 2.0])
 
 
-def test_colours_beyond_white_still_learn():
+def test_colors_beyond_white_still_learn():
     pixels = prepared(appearance=3.0)
 
     pixels.images().sum().backward()

@@ -70,7 +70,7 @@ def test_masks_start_as_a_bell_or_opaque(sample):
     assert opaque.unique().tolist() == [1.0]
 
 
-def test_greyscale_sprites_have_one_colour_and_alpha(sample):
+def test_grayscale_sprites_have_one_color_and_alpha(sample):
     assert started(sample[:, :1], count=2).shape == (2, 2, 8, 8)
 
 
@@ -85,3 +85,20 @@ def test_generated_images_differ_by_their_latents_alone(sample):
 
     assert images.shape == (2, 4, 4, 4)
     torch.testing.assert_close(images[0], images[1])
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("lookalikes", "invariant_kmeans"), ("neighbours", "spectral")]
+)
+def test_names_of_starts_in_recipes_of_0_1_0_mean_the_same(old, new):
+    torch.manual_seed(1)
+    sample = torch.rand(12, 3, 8, 8)
+    images = []
+    for start in (old, new):
+        torch.manual_seed(2)
+        pixels = Pixels(count=2, start=start)
+        pixels.prepare(sample, with_alpha=True)
+        images.append((pixels.sample_size, pixels.images().detach()))
+
+    assert images[0][0] == images[1][0]
+    assert torch.equal(images[0][1], images[1][1])

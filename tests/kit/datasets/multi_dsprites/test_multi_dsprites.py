@@ -8,9 +8,9 @@ from tfrecords import scene, write_records
 from celstack.errors import CelstackError
 from celstack.testing import check_dataset
 from celstack_kit.datasets import multi_dsprites
-from celstack_kit.datasets.multi_dsprites import MultiDsprites, _rgb, _stack
+from celstack_kit.datasets.multi_dsprites import MultiDsprites, _rgb, _stack_instances
 from celstack_kit.datasets.multi_dsprites import shapes as dsprites
-from celstack_kit.datasets.multi_dsprites.shapes import Drawn
+from celstack_kit.datasets.multi_dsprites.shapes import DrawnShapes
 
 RECORDS = "multi_dsprites_colored_on_grayscale.tfrecords"
 
@@ -74,7 +74,7 @@ def test_classes_are_called_as_dsprites_counts_them():
     batch = dataset.read("train", range(30))
 
     assert dataset.class_names == ("square", "ellipse", "heart")
-    masks = Drawn().windows
+    masks = DrawnShapes().windows
     for instances, classes in zip(batch.instances, batch.classes, strict=True):
         kind, pixels = int(classes.max()) - 1, instances.numpy() > 0
         rows, columns = np.flatnonzero(pixels.any(1)), np.flatnonzero(pixels.any(0))
@@ -87,7 +87,7 @@ def fits(box, window):
     return np.array_equal(box, window[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1])
 
 
-def test_every_pixel_of_an_object_has_its_one_colour_and_class(thousands):
+def test_every_pixel_of_an_object_has_its_one_color_and_class(thousands):
     images, instances = thousands.images[:300], thousands.instances[:300]
     for number in range(1, 6):
         here = instances == number
@@ -98,15 +98,15 @@ def test_every_pixel_of_an_object_has_its_one_colour_and_class(thousands):
             assert torch.equal(most[there], least[there])
 
 
-def test_the_ground_is_one_grey_of_all_greys(thousands):
+def test_the_ground_is_one_gray_of_all_grays(thousands):
     ground = thousands.instances == 0
     red, green, blue = thousands.images.unbind(1)
 
     assert torch.equal(red[ground], green[ground]) and torch.equal(red[ground], blue[ground])
-    greys = red[:, 0, 0]  # no object reaches into the corner
-    assert torch.equal(red.masked_fill(~ground, 0).amax((1, 2)), greys)
-    assert torch.equal(red.masked_fill(~ground, 1).amin((1, 2)), greys)
-    counts = torch.histc(greys, bins=8, min=0, max=1)
+    grays = red[:, 0, 0]  # no object reaches into the corner
+    assert torch.equal(red.masked_fill(~ground, 0).amax((1, 2)), grays)
+    assert torch.equal(red.masked_fill(~ground, 1).amin((1, 2)), grays)
+    counts = torch.histc(grays, bins=8, min=0, max=1)
     # Chi-square with 7 degrees of freedom: less than this in 999 of 1000 collections.
     assert ((counts - 375) ** 2 / 375).sum() < 24.3
 
@@ -115,11 +115,11 @@ def test_labels_agree_with_each_other(thousands):
     assert torch.equal(thousands.classes > 0, thousands.instances > 0)
 
 
-def test_hues_are_of_the_whole_circle_and_colours_strong(thousands):
+def test_hues_are_of_the_whole_circle_and_colors_strong(thousands):
     first = thousands.instances == 1
-    colours = (thousands.images * first[:, None]).amax((2, 3))
+    colors = (thousands.images * first[:, None]).amax((2, 3))
 
-    hsv = np.array([colorsys.rgb_to_hsv(*colour) for colour in colours.tolist()])
+    hsv = np.array([colorsys.rgb_to_hsv(*color) for color in colors.tolist()])
 
     counts = np.histogram(hsv[:, 0], bins=6, range=(0, 1))[0]
     # Chi-square with 5 degrees of freedom: less than this in 999 of 1000 collections.
@@ -129,7 +129,7 @@ def test_hues_are_of_the_whole_circle_and_colours_strong(thousands):
 
 
 @pytest.mark.parametrize("hue", np.linspace(0, 1, 13))
-def test_colours_are_those_of_the_colour_system(hue):
+def test_colors_are_those_of_the_color_system(hue):
     for saturation, value in ((0.5, 1.0), (1.0, 0.7), (0.8, 0.6)):
         found = _rgb(np.array([[hue, saturation, value]]))[0]
 
@@ -140,14 +140,14 @@ def test_colours_are_those_of_the_colour_system(hue):
 def test_later_objects_hide_earlier_ones():
     poses = np.array([[[0, 5, 0, 10, 10], [1, 0, 0, 10, 10], [0, 5, 0, 10, 30]]])
 
-    (two,) = _stack(Drawn(), poses, np.array([2]))
-    (three,) = _stack(Drawn(), poses, np.array([3]))
+    (two,) = _stack_instances(DrawnShapes(), poses, np.array([2]))
+    (three,) = _stack_instances(DrawnShapes(), poses, np.array([3]))
 
-    below, above = Drawn().masks(poses[0, :2])
+    below, above = DrawnShapes().masks(poses[0, :2])
     assert np.array_equal(two == 2, above)
     assert np.array_equal(two == 1, below & ~above)
-    # A third one covers the lower rows of the first.
-    third = Drawn().masks(poses[0, 2:])[0]
+    # The third one covers the lower rows of the first.
+    third = DrawnShapes().masks(poses[0, 2:])[0]
     assert np.array_equal(three == 3, third)
     assert np.array_equal(three == 1, below & ~above & ~third)
 

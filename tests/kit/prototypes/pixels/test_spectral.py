@@ -1,19 +1,19 @@
-"""Neighbours are found wherever they are, and groups are held together by those in between."""
+"""Neighbors are found wherever they are, and groups are held together by those in between."""
 
 import pytest
 import torch
 
-from celstack_kit.prototypes.pixels import MANY, Pixels
+from celstack_kit.prototypes.pixels import SAMPLE_SIZES, Pixels
 from celstack_kit.prototypes.pixels.spectral import (
-    NEAREST,
+    NUM_NEIGHBORS,
     SHIFTS,
-    _compare,
-    _divide,
-    _grey,
-    _maps,
-    _nearest,
-    _portrait,
-    find_neighbours,
+    _affine_maps,
+    _aligned_mean,
+    _nearest_neighbors,
+    _normalized_cut,
+    _to_gray,
+    _warped_vectors,
+    spectral_clusters,
 )
 
 SIDE = 20
@@ -36,7 +36,7 @@ def mark(kind, right=0.0, down=0.0):
 
 
 def marks(count, reach=1.0, negatives=True, seed=0):
-    """Draw all kinds in turn, each in colours of its own, moved a little, unevenly lit."""
+    """Draw all kinds in turn, each in colors of its own, moved a little, unevenly lit."""
     random = torch.Generator().manual_seed(seed)
     images = []
     for index in range(count):
@@ -51,7 +51,7 @@ def marks(count, reach=1.0, negatives=True, seed=0):
 
 def find(images, count=3, inverted=True):
     torch.manual_seed(0)
-    return find_neighbours(images, count, window(), inverted)
+    return spectral_clusters(images, count, window(), inverted)
 
 
 def kinds(found):
@@ -72,7 +72,7 @@ def test_each_group_shows_one_thing_whatever_its_place_and_light(negatives):
     assert alike > 0.9
 
 
-def test_pictures_are_of_colours():
+def test_pictures_are_of_colors():
     found = find(marks(30))
 
     assert found.shape == (3, 3, SIDE, SIDE)
@@ -87,9 +87,9 @@ def test_what_is_moved_is_shown_once():
     look_right = rest + torch.tensor([[0.0, 0.0, 5 * PER_PIXEL], [0.0, 0.0, 0.0]])
     maps = torch.stack([rest, look_right])
     wide = torch.ones(SIDE, SIDE)
-    seen = _compare(images.mean(1, keepdim=True), maps, wide)
+    seen = _warped_vectors(images.mean(1, keepdim=True), maps, wide)
 
-    shown = _portrait(images, seen, maps, wide, inverted=False)[0, SIDE // 2]
+    shown = _aligned_mean(images, seen, maps, wide, inverted=False)[0, SIDE // 2]
 
     middle = (shown.amax() + shown.amin()) / 2
     assert (shown > middle).tolist() == (here[0, SIDE // 2] > 0.5).tolist()
@@ -97,22 +97,22 @@ def test_what_is_moved_is_shown_once():
 
 def test_only_who_inverts_ties_a_negative():
     images = torch.stack([mark(0), 1 - mark(0), mark(0, right=3.0), mark(1)])
-    seen = _compare(images.mean(1, keepdim=True), _maps(images), window())
+    seen = _warped_vectors(images.mean(1, keepdim=True), _affine_maps(images), window())
 
     first = {}
     for inverted in (True, False):
-        one, other = _nearest(seen, inverted)
+        one, other = _nearest_neighbors(seen, inverted)
         first[inverted] = other[one == 0][0].item()
 
     assert first == {True: 1, False: 2}
 
 
 def test_nobody_is_tied_to_itself():
-    seen = _compare(marks(9).mean(1, keepdim=True), _maps(marks(1)), window())
+    seen = _warped_vectors(marks(9).mean(1, keepdim=True), _affine_maps(marks(1)), window())
 
-    one, other = _nearest(seen, inverted=True)
+    one, other = _nearest_neighbors(seen, inverted=True)
 
-    assert len(one) == 9 * NEAREST
+    assert len(one) == 9 * NUM_NEIGHBORS
     assert (one != other).all()
 
 
@@ -120,7 +120,7 @@ def test_a_little_further_is_as_good_as_there():
     shift = max(SHIFTS) / PER_PIXEL
     images = torch.stack([mark(0), mark(0, right=shift)]).mean(1, keepdim=True)
 
-    seen = _compare(images, _maps(images), window())
+    seen = _warped_vectors(images, _affine_maps(images), window())
 
     alike = seen[0] @ seen[1, 0]
     assert alike[0] < 0.97
@@ -131,7 +131,7 @@ def test_gain_offset_and_slope_of_the_light_do_not_matter():
     image = mark(2)[:1]
     lit = 0.4 * image + 0.3 + 0.2 * torch.linspace(-1, 1, SIDE)[:, None]
 
-    seen = _compare(torch.stack([image, lit]), _maps(image), window())
+    seen = _warped_vectors(torch.stack([image, lit]), _affine_maps(image), window())
 
     torch.testing.assert_close(seen[0, 0], seen[1, 0], atol=1e-4, rtol=0.0)
 
@@ -142,28 +142,28 @@ def test_those_in_between_hold_a_group_together():
     other = torch.cat([chain + 1, 11 + chain, torch.tensor([14])])
     torch.manual_seed(0)
 
-    group = _divide((one, other), 20, 2).tolist()
+    group = _normalized_cut((one, other), 20, 2).tolist()
 
     assert group[:10] == [group[0]] * 10
     assert group[10:] == [1 - group[0]] * 10
 
 
-def test_who_is_like_nobody_is_nobody_s_neighbour():
+def test_who_is_like_nobody_is_nobody_s_neighbor():
     torch.manual_seed(0)
     images = torch.cat([marks(30, reach=0.2), torch.rand(3, 3, SIDE, SIDE)])
-    seen = _compare(_grey(images, window()), _maps(images), window())
+    seen = _warped_vectors(_to_gray(images, window()), _affine_maps(images), window())
 
-    one, other = _nearest(seen, inverted=True)
+    one, other = _nearest_neighbors(seen, inverted=True)
 
     assert set(range(30)) <= set(one.tolist())
     assert max(*one.tolist(), *other.tolist()) < 30
 
 
-def test_who_has_no_neighbours_is_in_no_group():
+def test_who_has_no_neighbors_is_in_no_group():
     one, other = torch.tensor([0, 1, 3, 4]), torch.tensor([1, 2, 4, 5])
     torch.manual_seed(0)
 
-    group = _divide((one, other), 8, 2).tolist()
+    group = _normalized_cut((one, other), 8, 2).tolist()
 
     assert group[:3] == [group[0]] * 3
     assert group[3:6] == [1 - group[0]] * 3
@@ -175,9 +175,9 @@ def test_the_channel_of_most_contrast_is_seen_and_light_stays_light(channel):
     image = torch.full((1, 3, SIDE, SIDE), 0.5)
     image[:, channel] = mark(0)[0]
 
-    grey = _grey(image, window())
+    gray = _to_gray(image, window())
 
-    torch.testing.assert_close(grey[0, 0], mark(0)[0], atol=1e-4, rtol=0.0)
+    torch.testing.assert_close(gray[0, 0], mark(0)[0], atol=1e-4, rtol=0.0)
 
 
 @pytest.mark.parametrize("images", [torch.zeros(8, 3, SIDE, SIDE), marks(2), marks(1)])
@@ -186,11 +186,11 @@ def test_few_or_empty_images_are_no_error(images, inverted):
     assert torch.isfinite(find(images, inverted=inverted)).all()
 
 
-def test_sprites_start_as_neighbours_through_their_masks():
+def test_sprites_start_as_neighbors_through_their_masks():
     torch.manual_seed(0)
-    sprites = Pixels(count=3, start="neighbours", mask_sigma=4.5, inverted=True)
+    sprites = Pixels(count=3, start="spectral", mask_sigma=4.5, inverted=True)
 
     sprites.prepare(marks(90), with_alpha=True)
 
-    assert sprites.sample_size == MANY["neighbours"]
+    assert sprites.sample_size == SAMPLE_SIZES["spectral"]
     assert kinds(sprites.images()[:, :3].detach())[0] == [0, 1, 2]

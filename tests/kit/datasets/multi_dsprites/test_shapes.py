@@ -5,14 +5,14 @@ import pytest
 
 from celstack.errors import CelstackError
 from celstack_kit.datasets.multi_dsprites import shapes as dsprites
-from celstack_kit.datasets.multi_dsprites.shapes import Drawn, Published
+from celstack_kit.datasets.multi_dsprites.shapes import DrawnShapes, PublishedShapes
 
 SQUARE, ELLIPSE, HEART = range(3)
 LARGEST = 5
 
 
 def mask(shape, scale=LARGEST, turn=0, column=16, row=16):
-    return Drawn().masks(np.array([[shape, scale, turn, column, row]]))[0]
+    return DrawnShapes().masks(np.array([[shape, scale, turn, column, row]]))[0]
 
 
 def size(pixels):
@@ -66,13 +66,13 @@ def test_turns_are_clockwise():
 
 @pytest.mark.parametrize("shape", [SQUARE, ELLIPSE, HEART])
 def test_a_turned_shape_is_as_large_as_before(shape):
-    areas = Drawn().windows[shape, LARGEST].sum((1, 2))
+    areas = DrawnShapes().windows[shape, LARGEST].sum((1, 2))
 
     assert np.abs(areas / areas[0] - 1).max() < 0.06
 
 
 def test_the_last_turn_is_the_first_again_as_published():
-    drawn = Drawn().windows
+    drawn = DrawnShapes().windows
 
     assert np.array_equal(drawn[:, :, 0], drawn[:, :, 39])
     assert not np.array_equal(drawn[:, :, 0], drawn[:, :, 38])
@@ -82,10 +82,12 @@ def test_the_last_turn_is_the_first_again_as_published():
 def test_nothing_is_cut_off_at_the_edge_of_the_canvas(place):
     poses = [(s, LARGEST, turn, *place) for s in range(3) for turn in range(40)]
 
-    pixels = Drawn().masks(np.array(poses))
+    pixels = DrawnShapes().masks(np.array(poses))
 
     assert not pixels[:, [0, -1]].any() and not pixels[:, :, [0, -1]].any()
-    assert np.array_equal(pixels.sum((1, 2)), Drawn().windows[:, LARGEST].sum((2, 3)).ravel())
+    assert np.array_equal(
+        pixels.sum((1, 2)), DrawnShapes().windows[:, LARGEST].sum((2, 3)).ravel()
+    )
 
 
 class Explosive:
@@ -95,7 +97,7 @@ class Explosive:
 
 @pytest.fixture
 def tiny(monkeypatch, tmp_path):
-    """A dSprites of 3 x 1 x 2 x 2 x 2 images, each with as many pixels as its number."""
+    """The dSprites of 3 x 1 x 2 x 2 x 2 images, each with as many pixels as its number."""
     monkeypatch.setattr(dsprites, "POSES", (3, 1, 2, 2, 2))
     images = np.arange(4096) < np.arange(24)[:, None]
     images = images.astype(np.uint8).reshape(24, 64, 64)
@@ -107,7 +109,7 @@ def tiny(monkeypatch, tmp_path):
 def test_published_shapes_are_looked_up_by_pose(tiny):
     poses = np.array([[0, 0, 0, 0, 1], [0, 0, 0, 1, 0], [0, 0, 1, 0, 0], [2, 0, 1, 1, 1]])
 
-    found = Published(tiny).masks(poses)
+    found = PublishedShapes(tiny).masks(poses)
 
     assert found.dtype == bool
     assert found.sum((1, 2)).tolist() == [1, 2, 4, 23]
@@ -118,7 +120,7 @@ def test_shapes_of_another_number_are_refused(tiny, monkeypatch):
     monkeypatch.setattr(dsprites, "POSES", (3, 1, 2, 2, 3))
 
     with pytest.raises(CelstackError) as refused:
-        Published(tiny)
+        PublishedShapes(tiny)
 
     text = "imgs.npy is uint8 (24, 64, 64), not uint8 (36, 64, 64)"
     assert str(refused.value) == f"{tiny}: {text}"
@@ -128,14 +130,14 @@ def test_other_files_are_refused(tiny):
     tiny.write_bytes(b"no archive")
 
     with pytest.raises(CelstackError, match=r"dsprites.npz: damaged or unreadable"):
-        Published(tiny)
+        PublishedShapes(tiny)
 
 
 def test_an_archive_without_images_is_refused(tmp_path):
     np.savez(tmp_path / "x.npz", other=np.zeros(3))
 
     with pytest.raises(CelstackError, match=r"x.npz: damaged or unreadable .*imgs.npy"):
-        Published(tmp_path / "x.npz")
+        PublishedShapes(tmp_path / "x.npz")
 
 
 def test_a_file_that_ends_too_soon_is_refused(tiny):
@@ -145,4 +147,4 @@ def test_a_file_that_ends_too_soon_is_refused(tiny):
         archive.writestr("imgs.npy", data[:-1])
 
     with pytest.raises(CelstackError, match=r"imgs.npy ends too soon"):
-        Published(tiny)
+        PublishedShapes(tiny)

@@ -1,0 +1,1 @@
+"""What several selectors share; uses the core alone, and contains no plugin."""
