@@ -42,7 +42,13 @@ VOCABULARY: dict[str, Any] = {
     "Union": Union,
     **{plain.__name__: plain for plain in (bool, int, float, str, list, tuple, dict)},
 }
-INTERFACES = {*KIND_OF_INTERFACE, "CandidateSelector", "Warp"}
+INTERFACES = {
+    *KIND_OF_INTERFACE,
+    "CandidateSelector",
+    "ConfusionMetric",
+    "PerImageMetric",
+    "Warp",
+}
 FACTORIES: dict[str, type[Any]] = {
     "field(factory=list)": list,
     **{f"field(factory={name})": dict for name in ("dict", *SETTINGS)},
