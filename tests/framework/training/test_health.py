@@ -258,8 +258,8 @@ def test_every_kind_is_explained_by_a_command(monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["health", "unused"], "no finding is called 'unused'; did you mean 'unused-sprite'?"),
-        (["transform"], "name the transform to show; 'celstack plugins' lists all of them"),
+        (["health", "unused"], "unknown finding 'unused'; did you mean 'unused-sprite'?"),
+        (["transform"], "no name given; 'celstack plugins --kind transform' lists them"),
     ],
 )
 def test_what_is_not_known_is_told_in_a_line(monkeypatch, capsys, words, told):

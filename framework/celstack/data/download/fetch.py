@@ -6,9 +6,7 @@ to http.
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -17,7 +15,6 @@ from http.client import HTTPResponse
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-import attrs
 from filelock import FileLock, Timeout
 
 from celstack.data.download.checksums import (
@@ -25,7 +22,6 @@ from celstack.data.download.checksums import (
     ReportProgress,
     file_digest,
     find_mismatch,
-    server_md5,
 )
 from celstack.data.download.http import (
     RangeNotSatisfiableError,
@@ -33,6 +29,7 @@ from celstack.data.download.http import (
     open_url,
     read_chunk,
 )
+from celstack.data.download.remote_file import RemoteFile, read_remote, remote_path
 from celstack.errors import CelstackError, RunFailedError
 from celstack.text import describe_error
 
@@ -43,22 +40,6 @@ MAX_STALLED_TRIES = 4
 """Give up after this number of consecutive attempts that transfer nothing."""
 FIRST_RETRY_SECONDS = 1.0
 """Delay before the second attempt; it doubles with each further one."""
-
-
-@attrs.frozen
-class RemoteFile:
-    """What a server states about a file: kept beside the partial file, to recognize it."""
-
-    url: str
-    etag: str
-    modified: str
-    length: int | None
-    md5: str
-
-    def matches(self, other: RemoteFile) -> bool:
-        """Return whether both describe the same content, as far as both state anything."""
-        validators = [(self.etag, other.etag), (self.modified, other.modified)]
-        return self.length == other.length and all(a == b for a, b in validators if a and b)
 
 
 def fetch(source: Source, target: Path, report: ReportProgress) -> str:
@@ -89,7 +70,7 @@ def fetch(source: Source, target: Path, report: ReportProgress) -> str:
             _transfer_with_retries(source, part, report)
             checked = _check(source, part, report)
             part.replace(target)
-            _remote_path(part).unlink(missing_ok=True)
+            remote_path(part).unlink(missing_ok=True)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"Interrupted; {_describe_part(part)}") from None
     finally:
@@ -123,18 +104,18 @@ def _transfer_with_retries(source: Source, part: Path, report: ReportProgress) -
 
 def _transfer(source: Source, part: Path, report: ReportProgress) -> None:
     """Request the missing bytes and write them."""
-    start, kept = part.stat().st_size, _read_remote(source, part)
+    start, kept = part.stat().st_size, read_remote(source.url, part)
     # Without any of these, a changed file could not be distinguished from this one.
     known = kept and (kept.etag or kept.modified or source.checksum)
     if kept and known and start == kept.length:
         return
-    headers = _range_headers(kept, start) if kept and known and start else {}
+    headers = kept.range_headers(start) if kept and known and start else {}
     try:
         response = open_url(source.url, headers)
     except RangeNotSatisfiableError:
         _restart(part)
     with response:
-        remote = _describe_remote(source.url, response)
+        remote = RemoteFile.from_response(source.url, response)
         if response.status == 206:
             begins = response.headers.get("Content-Range", "").startswith(f"bytes {start}-")
             if not headers or not kept or not begins or not remote.matches(kept):
@@ -143,7 +124,7 @@ def _transfer(source: Source, part: Path, report: ReportProgress) -> None:
             # The whole file: it has changed, or the server does not support ranges.
             start = 0
             part.write_bytes(b"")
-            _remote_path(part).write_text(json.dumps(attrs.asdict(remote)), encoding="utf-8")
+            remote.save(part)
         _check_length(source, remote, part, start)
         _write_chunks(response, remote.length or source.size, part, start, report)
     reached = part.stat().st_size
@@ -152,25 +133,9 @@ def _transfer(source: Source, part: Path, report: ReportProgress) -> None:
         raise TransferError(text)
 
 
-def _range_headers(kept: RemoteFile, start: int) -> dict[str, str]:
-    """Return headers that request the rest, on condition that the file is unchanged."""
-    strong = "" if kept.etag.startswith("W/") else kept.etag
-    condition = strong or kept.modified
-    return {"Range": f"bytes={start}-"} | ({"If-Range": condition} if condition else {})
-
-
 def _restart(part: Path) -> NoReturn:
     part.write_bytes(b"")
     raise TransferError("the file on the server has changed")
-
-
-def _describe_remote(url: str, response: HTTPResponse) -> RemoteFile:
-    headers = response.headers
-    ranged = re.fullmatch(r"bytes \d+-\d+/(\d+)", headers.get("Content-Range", ""))
-    total = ranged[1] if ranged else headers.get("Content-Length", "")
-    length = int(total) if total.isdecimal() else None
-    etag, modified = headers.get("ETag", ""), headers.get("Last-Modified", "")
-    return RemoteFile(url, etag, modified, length, server_md5(response))
 
 
 def _check_length(source: Source, remote: RemoteFile, part: Path, start: int) -> None:
@@ -206,7 +171,7 @@ def _write_chunks(
 def _check(source: Source, part: Path, report: ReportProgress) -> str:
     """Compare the file with the published checksum, or else with the server's."""
     mismatch = find_mismatch(source, part, report)
-    remote = _read_remote(source, part)
+    remote = read_remote(source.url, part)
     md5 = remote.md5 if remote and not source.checksum else ""
     if not mismatch and md5 and (found := file_digest("md5", part, report)) != md5:
         mismatch = f"its md5 is {found}, not {md5} as the server states"
@@ -223,15 +188,6 @@ def _check(source: Source, part: Path, report: ReportProgress) -> str:
         size = "its size is unchecked"
     md5_note = ", its md5 as the server states" if md5 else ""
     return f"{size}{md5_note}; no checksum is published"
-
-
-def _read_remote(source: Source, part: Path) -> RemoteFile | None:
-    """Return what the server stated about the partial file, if that can still be read."""
-    try:
-        remote = RemoteFile(**json.loads(_remote_path(part).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        return None
-    return remote if remote.url == source.url else None
 
 
 @contextmanager
@@ -253,8 +209,4 @@ def _describe_part(part: Path) -> str:
 
 def _delete_part(part: Path) -> None:
     part.unlink(missing_ok=True)
-    _remote_path(part).unlink(missing_ok=True)
-
-
-def _remote_path(part: Path) -> Path:
-    return part.with_name(part.name + ".json")
+    remote_path(part).unlink(missing_ok=True)

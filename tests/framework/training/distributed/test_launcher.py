@@ -151,7 +151,9 @@ def test_a_process_that_hangs_is_waited_for_no_longer_than_asked(recipe, tmp_pat
     code, _, complaint = run.end(60)
 
     assert code == 1
-    assert complaint.startswith(f"celstack: process 1 of 2 (PID {hanging}) is stopped; what ")
+    assert complaint.startswith(
+        f"celstack: process 1 of 2 (PID {hanging}) is stopped; progress saved. Resume with: "
+    )
     assert not _lost_state(os.getpid())
     assert _lost_state(hanging) == "is gone"
     assert torch.load(folder / "checkpoint.pt", weights_only=True)["step"] >= 1
@@ -209,9 +211,9 @@ def test_what_only_processes_find_out_is_told_once(recipe, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--devices", "0"], "--devices 0: say how many, 1 or more"),
-        (["--timeout", "0"], "--timeout 0.0: say how many seconds, more than 0"),
-        (["--timeout", "nan"], "--timeout nan: say how many seconds, more than 0"),
+        (["--devices", "0"], "--devices 0: must be at least 1"),
+        (["--timeout", "0"], "--timeout 0.0: must be more than 0 seconds"),
+        (["--timeout", "nan"], "--timeout nan: must be more than 0 seconds"),
     ],
 )
 def test_odd_numbers_are_refused(command, small, arguments, words):
@@ -229,7 +231,7 @@ def test_two_numbers_of_processes_are_refused(command, small, monkeypatch):
 
     assert answer.code == 2
     assert answer.complaint == (
-        "celstack: --devices 2: torchrun says already how many there are\n"
+        "celstack: --devices 2: torchrun has already set the number of processes\n"
     )
 
 
@@ -284,4 +286,4 @@ def test_processes_of_other_machines_are_named_together(reason, late):
 def test_help_speaks_of_devices(command):
     said = re.sub(r"\s+", " ", command("run-recipe", "--help").said)
 
-    assert "--devices N train one run in N processes" in said
+    assert "--devices N train in N processes" in said
