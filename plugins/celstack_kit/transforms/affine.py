@@ -30,7 +30,7 @@ class Affine(Warp):
         """Return the warp as a matrix."""
         return params.view(-1, 2, 3) + torch.eye(2, 3).to(params)
 
-    def place(self, matrix: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n 6"]:
+    def params_from_matrix(self, matrix: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n 6"]:
         """Return the matrix minus the identity."""
         return (matrix - torch.eye(2, 3).to(matrix)).flatten(1)
 

@@ -35,7 +35,7 @@ class Position(Warp):
         scale = torch.diag_embed(torch.stack([shrink, shrink], dim=1))
         return torch.cat([scale, params[:, 1:, None]], dim=2)
 
-    def place(self, matrix: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n 3"]:
+    def params_from_matrix(self, matrix: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n 3"]:
         """Keep size and center; rotations, and sizes above 1, cannot be represented."""
         linear, shift = matrix[:, :, :2], matrix[:, :, 2:]
         shrink = torch.linalg.det(linear).abs().sqrt()[:, None].clamp_min(1.0)

@@ -32,7 +32,7 @@ class Projective(Warp):
         """Return the warp as a matrix."""
         return params.view(-1, 3, 3) + torch.eye(3).to(params)
 
-    def place(self, matrix: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n 9"]:
+    def params_from_matrix(self, matrix: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n 9"]:
         """Return the matrix minus the identity, with zeros in the third row."""
         return pad((matrix - torch.eye(2, 3).to(matrix)).flatten(1), (0, 3))
 

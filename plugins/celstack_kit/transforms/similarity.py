@@ -35,7 +35,7 @@ class Similarity(Warp):
         back = softexp(-params[:, 0])[:, None, None] * back
         return torch.cat([back, -back @ params[:, 2:, None]], dim=2)
 
-    def place(self, matrix: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n 4"]:
+    def params_from_matrix(self, matrix: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n 4"]:
         """Keep size, angle and center; anisotropic scale and shear cannot be represented."""
         linear, shift = matrix[:, :, :2], matrix[:, :, 2:]
         log_scale = -0.5 * torch.linalg.det(linear).abs().log()

@@ -117,11 +117,11 @@ class Matching(Selector):
         return self.turns > 1 or self.sizes is not None
 
     @torch.no_grad()
-    def twins(self, decomposer: Decomposer) -> list[tuple[int, int]]:
+    def find_duplicates(self, decomposer: Decomposer) -> list[tuple[int, int]]:
         """Return the pairs of sprites that are equal up to a translation.
 
-        Sprites that are rotated are never equal to the pixel; ``missed`` tries whether one of
-        two similar ones should be replaced.
+        Sprites that are rotated are never equal to the pixel: whether one of two similar ones
+        should be replaced, ``propose_sprites`` tries.
         """
         return [] if self._varies_pose else find_shifted_duplicates(decomposer.sprite_images())
 
