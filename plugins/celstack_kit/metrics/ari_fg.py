@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from celstack import EMPTY, Batch, Rendering, Scene, hookimpl
+from celstack import Batch, Rendering, Scene, hookimpl
 from celstack.evaluation import PerImageMetric, contingency
 from celstack_kit.metrics.ari import index_of_tables
 
@@ -43,7 +43,7 @@ def without_background(
     layers have no color; if all layers are empty, all pixels get the same label.
     """
     distance = (rendering.layers[:, :, :-1] - batch.images[:, None]).square_().sum(2)
-    empty = (scene.sprite == EMPTY)[:, :, None, None]
+    empty = (~scene.filled)[:, :, None, None]
     # argmin would take several times as long.
     nearest = distance.masked_fill(empty, torch.inf).min(1).indices + 1
     labels = rendering.instances()
