@@ -108,12 +108,13 @@ class ImageFolder(Dataset):
         )
         sigma = round(min(height, width) / 6, 1)
         return {
-            "size": [height, width],
-            "count": min(MAX_SPRITES, max(2, round((count / 2) ** 0.5))),
-            "mask_sigma": sigma,
-            "window": sigma,
-            "epochs": min(60, max(2, round(4000 / count))),
-            "images": min(1000, count),
+            "dataset.size": [height, width],
+            "sprites.size": [height, width],
+            "sprites.count": min(MAX_SPRITES, max(2, round((count / 2) ** 0.5))),
+            "sprites.mask_sigma": sigma,
+            "selector.window": sigma,
+            "stages[].epochs": min(60, max(2, round(4000 / count))),
+            "evaluation.images": min(1000, count),
         }
 
     def _aspect_ratio(self, name: str) -> float | None:

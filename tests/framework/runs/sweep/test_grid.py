@@ -51,7 +51,7 @@ def test_values_are_those_of_toml_and_bare_words():
         ("seed=1,", "--grid seed=1,: a value is missing; separate values with single commas"),
         ("seed=1,2,1", "--grid seed=1,2,1: 1 is given twice"),
         ("sizes=[1,[2]", "--grid sizes=[1,[2]: what follows '=' is not a value of TOML"),
-        ("extends=a,b", "--grid extends=a: what a recipe extends cannot be changed from here"),
+        ("extends=a,b", "--grid extends=a: 'extends' cannot be overridden"),
     ],
 )
 def test_a_mistake_takes_the_place_of_its_axis(text, complaint):
