@@ -129,7 +129,7 @@ def test_what_is_seen_in_its_best_colors_is_what_the_model_renders():
     scene = made.explain(images)
 
     sprites, poses = made.sprite_images().detach(), PoseSpace(made)
-    backdrops = made.show_backgrounds(torch.zeros(1, 2, 6)).detach()[0].flatten(2)
+    backdrops = made.render_backgrounds(torch.zeros(1, 2, 6)).detach()[0].flatten(2)
     pose = scene.sprite_params[:, 0, 6:]
     given = torch.stack(
         [1 + scene.sprite_params[:, 0, :3], scene.sprite_params[:, 0, 3:6]], dim=2
