@@ -3,7 +3,7 @@
     python tests/benchmarks/parity.py [WORLD ...] [--seeds N]
 
 Trains in the small worlds of ``tests/parity/worlds.py`` and prints, times 1000, the training
-loss along the way and the loss on held-out images, and the accuracy where there are classes;
+loss along the way and that of evaluation in the end, and the accuracy where there are classes;
 with the authors' figures and those of Celstack 0.1.0, quoted.
 """
 
@@ -56,7 +56,7 @@ def main() -> None:
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads; loss x 1000")
     for name in asked.worlds:
         world = WORLDS[name]
-        print(f"{name}: {world.title}; after {world.steps} steps, held out, accuracy")
+        print(f"{name}: {world.title}; after {world.steps} steps, in the end, accuracy")
         theirs, before = world.accuracy or (None, None)
         row("authors", list(world.authors), world.authors_end, theirs)
         row("Celstack 0.1.0", list(world.before), world.before_end, before)

@@ -2,9 +2,12 @@
 
 Each world is an assembly for a seed, and what the authors' published implementation reaches
 in such a world with the same model, schedule and number of steps: the training loss (times
-1000, the mean of 50 steps) after some steps, and the loss on held-out images in the end. The
-authors' figures were measured on images of the same description, not on these very images;
-those of Celstack 0.1.0 beside them tell how far these worlds are alike.
+1000, the mean of 50 steps) after some steps, and the loss of evaluation in the end. The
+authors' figures were measured on images of the same description, not on these very images.
+What the descriptions of letter and two tetrominoes leave open was chosen so that the code of
+Celstack 0.1.0, trained here, comes near the figures that were measured for 0.1.0 there, and
+not by what the present code reaches. Other worlds were not fitted in this way; docs/paper.md
+has all figures.
 """
 
 import colorsys
@@ -65,14 +68,19 @@ class Drawn(Dataset):
 
 
 class Letters(Drawn):
-    """One letter F to an image, on black: any hue, turned, 0.85 to 1.15 of its size."""
+    """One letter F to an image, on black: any hue, turned, 0.85 to 1.15 of its size.
+
+    Angles, strokes and the range of places were not described. Of 27 variants tried with the
+    code of 0.1.0, this one is nearest to its five figures: within 6 % of each. It is still
+    harder than the one described, as the loss of 0.1.0 falls less from 1,000 to 2,000 steps.
+    """
 
     side = 32
 
     def draw(self, random: np.random.Generator) -> Image.Image:
         size = OVERSAMPLED * self.side
         image = Image.new("RGB", (size, size))
-        angle, scale = random.uniform(-math.pi / 6, math.pi / 6), random.uniform(0.85, 1.15)
+        angle, scale = random.uniform(-TURNED, TURNED), random.uniform(0.85, 1.15)
         centre = random.uniform(-0.35, 0.35, 2)
         hue = colorsys.hsv_to_rgb(random.uniform(), 1.0, 1.0)
         turn = np.array(
@@ -86,10 +94,11 @@ class Letters(Drawn):
         return image.reduce(OVERSAMPLED)
 
 
+TURNED = math.radians(20)
 LETTER_F = (
-    (-0.37, -0.59, -0.12, 0.59),
-    (-0.37, -0.59, 0.40, -0.34),
-    (-0.37, -0.13, 0.24, 0.12),
+    (-0.45, -0.6, -0.1, 0.6),
+    (-0.45, -0.6, 0.45, -0.25),
+    (-0.45, -0.199, 0.27, 0.151),
 )
 """Three strokes: left, top, right, bottom, in half canvases from the middle."""
 
@@ -168,7 +177,14 @@ def _priority(size: int) -> Image.Image:
 SIGNS = (_no_entry, _warning, _ahead, _priority)
 
 
-def pieces(seed: int, per_image: int, steps: int) -> Assembly:
+def pieces(
+    seed: int,
+    per_image: int,
+    steps: int,
+    frozen: int = 400,
+    head_rate: float = 3e-4,
+    judged: str = "test",
+) -> Assembly:
     return Assembly(
         dataset=Tetrominoes(count=4096, pieces="IO", per_image=per_image),
         sprites=Pixels(count=3, size=(24, 24), mask_sigma=5.0, jitter=0.02),
@@ -176,14 +192,27 @@ def pieces(seed: int, per_image: int, steps: int) -> Assembly:
         compositor=Ordered(layers=per_image),
         selector=Greedy(),
         predictor=Network(encoder=Strided()),
-        training=Training(prototype_rate=1e-2, encoder_rate=1e-3, head_rate=3e-4),
-        stages=[Stage(steps=400, freeze_sprites=True), Stage(steps=steps - 400)],
+        training=Training(prototype_rate=1e-2, encoder_rate=1e-3, head_rate=head_rate),
+        stages=[Stage(steps=frozen, freeze_sprites=True), Stage(steps=steps - frozen)],
+        evaluation=Evaluation(split=judged),
         metrics=[Mse()],
         seed=seed,
     )
 
 
+def two_pieces(seed: int) -> Assembly:
+    """Stages, the rate of heads and what is judged were chosen by what 0.1.0 does here.
+
+    With its code, 600 frozen steps give the loss that it had after 600, and heads that learn
+    at 6e-4 the losses after that: at 3e-4 these are higher; at 1e-3 they fit a little better
+    with seed 0, but with seed 1 nothing is learned for 2,500 steps. The loss in the end that
+    it had is that on the first 320 training images; on held-out images it is far above.
+    """
+    return pieces(seed, 2, 4000, frozen=600, head_rate=6e-4, judged="train")
+
+
 def letter(seed: int) -> Assembly:
+    """Sprites rest for the first 200 steps: so 0.1.0 has the loss it had after 400."""
     return Assembly(
         dataset=Letters(),
         sprites=Pixels(count=1, size=(20, 20), mask_sigma=5.0, jitter=0.02),
@@ -192,7 +221,11 @@ def letter(seed: int) -> Assembly:
         selector=Greedy(),
         predictor=Network(encoder=Strided()),
         training=Training(prototype_rate=1e-2, encoder_rate=1e-3, head_rate=1e-3),
-        stages=[Stage(steps=400, transforms=["color", "position"]), Stage(steps=1600)],
+        stages=[
+            Stage(steps=200, transforms=["color", "position"], freeze_sprites=True),
+            Stage(steps=200, transforms=["color", "position"]),
+            Stage(steps=1600),
+        ],
         metrics=[Mse()],
         seed=seed,
     )
@@ -252,7 +285,7 @@ def _two_layers() -> dict[str, object]:
 
 @attrs.frozen
 class World:
-    """An assembly by seed; figures by step, in the end (held out), and of accuracy."""
+    """An assembly by seed; figures by step, of evaluation in the end, and of accuracy."""
 
     title: str
     make: Callable[[int], Assembly]
@@ -276,7 +309,7 @@ WORLDS = {
     ),
     "two": World(
         "two tetrominoes",
-        lambda seed: pieces(seed, 2, 4000),
+        two_pieces,
         (600, 1500, 2500, 4000),
         (27.3, 19.5, 14.9, 11.3),
         9.0,
