@@ -16,8 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from celstack.geometry.sampling import points_meet_image
-from celstack.model import candidates
-from celstack.model import decomposer as model
+from celstack.model import sprite_rendering as rendering
 from celstack.model import sprite_warp as sight
 
 
@@ -53,5 +52,5 @@ def look(
 
 if __name__ == "__main__":
     sight.SpriteWarp.from_chains = staticmethod(through)
-    model.warp_sprites = candidates.warp_sprites = look
+    rendering.warp_sprites, rendering.supports = look, lambda _: False
     curve.main()

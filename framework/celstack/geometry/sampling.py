@@ -78,7 +78,8 @@ def points_meet_image(
     points: Float[Tensor, "n m 2"], size: tuple[int, int]
 ) -> Bool[Tensor, "n m"]:
     """Return which points sample anything of an image of this size, not only its outside."""
-    return (points.abs() < _limit(points, size)).all(-1)
+    across, down = (points.abs() < _limit(points, size)).unbind(-1)
+    return across & down  # all(-1) takes several times as long
 
 
 def boxes_meet_image(
