@@ -113,7 +113,10 @@ def test_a_run_that_fails_costs_only_itself_and_is_told_at_the_end(sweep):
         (["--grid", "seed=1", "--jobs", "0"], "--jobs 0: must be at least 1"),
         (["--grid", "seed=1", "--device", "abacus"], "--device abacus: cannot be used here"),
         (["--grid", "seed=1", "--launcher-set", "a=1"], "--launcher-set: needs --launcher"),
-        (["--grid", "seed=1", "--launcher", "local"], "--launcher-set: say how many minutes"),
+        (
+            ["--grid", "seed=1", "--launcher", "local"],
+            "--launcher-set: the time limit of jobs is required",
+        ),
         (
             ["--grid", "dataset.per_image=2,1", "--grid", "seed=0,1"],
             "compositor.layers: 1 cannot hold the 2 objects that tetrominoes may show "

@@ -58,15 +58,21 @@ def test_what_sums_seeds_up_is_no_run_and_no_mistake(command, fake_run):
     assert "| mine | 1 |" in answer.said
 
 
-@pytest.mark.parametrize("missing", ["resolved.toml", "metrics.json"])
-def test_what_is_no_finished_run_is_refused_in_one_line(command, fake_run, missing):
+@pytest.mark.parametrize(
+    ("missing", "text"),
+    [
+        ("resolved.toml", "not a run folder (no resolved.toml)"),
+        ("metrics.json", "not finished (no metrics.json"),
+    ],
+)
+def test_what_is_no_finished_run_is_refused_in_one_line(command, fake_run, missing, text):
     run = fake_run()
     (run / missing).unlink()
 
     answer = command("celstack", "table", str(run))
 
     assert (answer.code, answer.said) == (2, "")
-    assert answer.complaint.startswith(f"celstack: {run}: is not ")
+    assert answer.complaint.startswith(f"celstack: {run}: {text}")
     assert answer.complaint.count("\n") == 1
 
 
