@@ -38,17 +38,19 @@ def find_neighbours(
     but for gain, offset and slope of its light; with ``inverted``, its negative may. Groups
     are such that few neighbours are parted: those far from each other in a group need not
     look alike, if there are others in between. Those without neighbours are in no group. A
-    picture is the mean of a group's images, moved to where they are most alike.
+    picture is the mean of a group's images, moved to where they are most alike; with
+    ``inverted``, pictures are negatives of each other's as little as can be.
     """
     maps = _maps(images)
     seen = _compare(_grey(images, window), maps, window)
     group = _divide(_nearest(seen, inverted), len(images), count)
-    return torch.stack(
+    pictures = torch.stack(
         [
             _portrait(images[group == one], seen[group == one], maps, window, inverted)
             for one in range(count)
         ]
     )
+    return _agree(pictures, window) if inverted else pictures
 
 
 def _maps(like: Tensor) -> Float[Tensor, "T 2 3"]:
@@ -176,3 +178,18 @@ def _portrait(
     moved = plain(_moved(images, maps[way]).unflatten(2, images.shape[2:]), window)
     mean = (pull[:, None, None, None] * moved).sum(0, keepdim=True)
     return picture(plain(mean, window))[0]
+
+
+def _agree(
+    pictures: Float[Tensor, "K C H W"], window: Float[Tensor, "H W"]
+) -> Float[Tensor, "K C H W"]:
+    """Show some as their negatives, such that all are as alike as they can be.
+
+    A group of images and their negatives has no sign of its own. If all pictures have the
+    same, what inverts one of them for an image inverts each.
+    """
+    level = (plain(pictures, window) * window).flatten(1)
+    # How much each has of what they share: the largest part is counted as it is.
+    shared = torch.linalg.eigh(level @ level.mT).eigenvectors[:, -1]
+    shared = shared * shared.sum().sign()
+    return torch.where((shared < 0)[:, None, None, None], 1 - pictures, pictures)
