@@ -49,7 +49,8 @@ def spectral_clusters(
         images: The images.
         count: Number of clusters.
         window: Weights of the pixels.
-        inverted: Whether an image and its negative are similar.
+        inverted: Whether an image and its negative are similar. All means then have the
+            same polarity, as far as they have anything in common.
     """
     maps = _affine_maps(images)
     vectors = _warped_vectors(_to_gray(images, window), maps, window)
@@ -58,7 +59,7 @@ def spectral_clusters(
     means = [
         _aligned_mean(images[own], vectors[own], maps, window, inverted) for own in members
     ]
-    return torch.stack(means)
+    return _align_polarity(torch.stack(means), window) if inverted else torch.stack(means)
 
 
 def _affine_maps(like: Tensor) -> Float[Tensor, "T 2 3"]:
@@ -191,3 +192,18 @@ def _aligned_mean(
     aligned = normalize_channels(aligned, window)
     mean = (weight[:, None, None, None] * aligned).sum(0, keepdim=True)
     return to_image(normalize_channels(mean, window))[0]
+
+
+def _align_polarity(
+    images: Float[Tensor, "K C H W"], window: Float[Tensor, "H W"]
+) -> Float[Tensor, "K C H W"]:
+    """Replace some images by their negatives, so that all correlate with what they share.
+
+    A cluster of images and their negatives has no polarity of its own. If that of all clusters
+    is the same, one transform of colors that sprites share can invert any of them.
+    """
+    vectors = (normalize_channels(images, window) * window).flatten(1)
+    # The signs of the first principal component; the majority keeps its polarity.
+    shared = torch.linalg.eigh(vectors @ vectors.mT).eigenvectors[:, -1]
+    shared = shared * shared.sum().sign()
+    return torch.where((shared < 0)[:, None, None, None], 1 - images, images)

@@ -8,6 +8,7 @@ from celstack_kit.prototypes.pixels.spectral import (
     NUM_NEIGHBORS,
     SHIFTS,
     _affine_maps,
+    _align_polarity,
     _aligned_mean,
     _nearest_neighbors,
     _normalized_cut,
@@ -70,6 +71,17 @@ def test_each_group_shows_one_thing_whatever_its_place_and_light(negatives):
 
     assert found == [0, 1, 2]
     assert alike > 0.9
+
+
+@pytest.mark.parametrize("dark", [{0}, {2}, {0, 1}, {1, 2}])
+def test_all_pictures_have_the_polarity_of_most_of_them(dark):
+    # Three that share a middle.
+    light = torch.stack([mark(kind) * 0.3 + mark(0) * mark(1) * 0.5 for kind in range(3)])
+    drawn = torch.stack([1 - one if n in dark else one for n, one in enumerate(light)])
+
+    found = _align_polarity(drawn, window())
+
+    torch.testing.assert_close(found, light if len(dark) == 1 else 1 - light)
 
 
 def test_pictures_are_of_colors():
