@@ -228,8 +228,8 @@ def test_images_that_disappear_are_named(disturb, tmp_path):
 
     assert code == 1
     assert re.search(
-        r"failed: images cannot be read: \S+/images/\d+\.png: damaged or unreadable \(it is "
-        r"not there\); ",
+        r"failed: images cannot be read: \S+/images/\d+\.png: damaged or unreadable "
+        r"\(no such file\); ",
         complaint,
     )
 
