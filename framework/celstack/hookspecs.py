@@ -170,5 +170,5 @@ def celstack_run_stopped(step: int, reason: str) -> None:
     Args:
         step: The last complete step.
         reason: The error, or ``"interrupted"``. After a second Ctrl-C it is
-            ``celstack.signals.INTERRUPTED_TWICE``: then return quickly.
+            ``celstack.INTERRUPTED_TWICE``: then return quickly.
     """

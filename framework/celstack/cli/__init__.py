@@ -52,7 +52,9 @@ def celstack() -> None:
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     choices = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, summary in COMMANDS.items():
-        chosen = choices.add_parser(name, help=summary, description=summary.capitalize() + ".")
+        chosen = choices.add_parser(
+            name, help=summary, description=summary[0].upper() + summary[1:] + "."
+        )
         if name in sys.argv[1:]:
             module = import_module(f"celstack.cli.commands.{name.replace('-', '_')}")
             module.add_arguments(chosen)

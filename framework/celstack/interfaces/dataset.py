@@ -111,7 +111,7 @@ class Dataset(Part):
     class_names: tuple[str, ...] = ()
     """The names of classes, as far as known; pixels of class 1 show the first."""
     files: tuple[str, ...] = ()
-    """The files and folders that it needs in a data folder (``celstack.data.paths``)."""
+    """The files and folders that it needs in a data folder (``celstack.data``)."""
     sources: tuple[Source, ...] = ()
     """Those of its files that ``celstack data get`` can download."""
     elsewhere: str = ""

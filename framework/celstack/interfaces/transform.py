@@ -89,7 +89,7 @@ class Warp(Transform):
                 return points - params[:, None]
 
     Convention: points are (x, y), y down, in units of half the longer side
-    (``celstack.geometry.sampling``); ``pull`` maps a point of the canvas to the point of the
+    (``celstack.geometry``); ``pull`` maps a point of the canvas to the point of the
     sprite that is shown there (an inverse, or backward, warp).
 
     Laws:
@@ -114,7 +114,7 @@ class Warp(Transform):
         which saves most of the work.
 
         Returns:
-            Matrices of the convention in ``celstack.geometry.homography``: 2 x 3 for an
+            Matrices of the convention in ``celstack.geometry``: 2 x 3 for an
             affine map, 3 x 3 for a homography.
         """
         return None

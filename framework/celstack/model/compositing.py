@@ -17,7 +17,7 @@ from celstack.model.numba_jit import supports
 
 
 def composite(
-    colour: Float[Tensor, "B L C h w"],
+    color: Float[Tensor, "B L C h w"],
     alpha: Float[Tensor, "B L h w"],
     backdrop: Float[Tensor, "B C H W"],
     occlusion: Float[Tensor, "B L L"],
@@ -26,7 +26,7 @@ def composite(
     """Composite layers over a backdrop (Eq. 2).
 
     Args:
-        colour: Colors of the layers in their windows.
+        color: Colors of the layers in their windows.
         alpha: Masks of the layers in their windows.
         backdrop: What is behind all layers.
         occlusion: The matrix d, d_jl = 1 where layer j hides layer l.
@@ -37,7 +37,7 @@ def composite(
         from celstack.model.compositing_cpu import Rowwise
 
         way = Rowwise
-    made: Tensor = way.apply(colour, alpha, backdrop, occlusion, windows)
+    made: Tensor = way.apply(color, alpha, backdrop, occlusion, windows)
     return made
 
 
@@ -50,7 +50,7 @@ class Layerwise(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        colour: Tensor,
+        color: Tensor,
         alpha: Tensor,
         backdrop: Tensor,
         occlusion: Tensor,
@@ -69,8 +69,8 @@ class Layerwise(torch.autograd.Function):
             leaves = _leaves(around[layer], occlusion[:, :, layer])
             torch.prod(leaves, dim=1, out=left[:, layer])
             visible = left[:, layer] * alpha[:, layer]
-            window.add(image, visible[:, None] * colour[:, layer])
-        ctx.save_for_backward(colour, alpha, backdrop, occlusion, uncovered, left, *around)
+            window.add(image, visible[:, None] * color[:, layer])
+        ctx.save_for_backward(color, alpha, backdrop, occlusion, uncovered, left, *around)
         ctx.windows = windows
         return image
 
@@ -78,16 +78,16 @@ class Layerwise(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         """Return the gradients of colors, masks, backdrops and occlusion."""
-        colour, alpha, backdrop, occlusion, uncovered, left, *around = ctx.saved_tensors
-        of_colour, of_alpha = torch.empty_like(colour), torch.empty_like(alpha)
+        color, alpha, backdrop, occlusion, uncovered, left, *around = ctx.saved_tensors
+        of_color, of_alpha = torch.empty_like(color), torch.empty_like(alpha)
         of_occlusion = torch.empty_like(occlusion)
         hidden = alpha.new_zeros(*alpha.shape[:2], *backdrop.shape[2:])
         behind = (gradient * backdrop).sum(1)
         for layer, (window, others) in enumerate(zip(ctx.windows, around, strict=True)):
             mine = window.cut(gradient)
             visible = left[:, layer] * alpha[:, layer]
-            torch.mul(visible[:, None], mine, out=of_colour[:, layer])
-            shines = (mine * colour[:, layer]).sum(1)
+            torch.mul(visible[:, None], mine, out=of_color[:, layer])
+            shines = (mine * color[:, layer]).sum(1)
             # The gradient of what other layers hide of this one ...
             lost = _products_of_others(
                 _leaves(others, occlusion[:, :, layer]), shines * alpha[:, layer]
@@ -104,7 +104,7 @@ class Layerwise(torch.autograd.Function):
             torch.addcmul(-uncovers, left[:, layer], shines, out=of_alpha[:, layer])
         for layer, window in enumerate(ctx.windows):
             of_alpha[:, layer] -= window.cut(hidden[:, layer])
-        return of_colour, of_alpha, uncovered * gradient, of_occlusion, None
+        return of_color, of_alpha, uncovered * gradient, of_occlusion, None
 
 
 def _leaves(

@@ -23,21 +23,21 @@ class Rowwise(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        colour: Tensor,
+        color: Tensor,
         alpha: Tensor,
         backdrop: Tensor,
         occlusion: Tensor,
         windows: list[Windows],
     ) -> Tensor:
         """Return the images."""
-        batch, layers, channels, *size = colour.shape
+        batch, layers, channels, *size = color.shape
         canvas = (backdrop.shape[2], backdrop.shape[3])
         check_shape("masks", alpha, batch, layers, *size)
         check_shape("backdrops", backdrop, batch, channels, *canvas)
         check_shape("occlusion", occlusion, batch, layers, layers)
         places = window_corners(windows, batch, canvas, *[(size[0], size[1])] * layers)
         hides = torch.cat([occlusion, torch.ones_like(occlusion[:, :, :1])], dim=2)
-        given = [one.contiguous() for one in (colour, alpha, backdrop, hides, places)]
+        given = [one.contiguous() for one in (color, alpha, backdrop, hides, places)]
         image = torch.empty_like(given[2])
         _by_threads(_stack, [*given, image])
         ctx.save_for_backward(*given)
@@ -91,9 +91,9 @@ def _products(masks, hides, there, first, last, products):
 
 @compiled
 @no_type_check
-def _stack(colours, alphas, backdrops, hides, corners, images):
+def _stack(colors, alphas, backdrops, hides, corners, images):
     """Composite the layers of images."""
-    batch, layers, channels, _, wide = colours.shape
+    batch, layers, channels, _, wide = colors.shape
     height, width = images.shape[2:]
     masks = np.empty((layers, width), images.dtype)
     products = np.empty((layers + 1, width), images.dtype)
@@ -113,33 +113,33 @@ def _stack(colours, alphas, backdrops, hides, corners, images):
                 left_over = products[count, left : left + wide]
                 mask = alphas[b, layer, row - top]
                 for c in range(channels):
-                    colour = colours[b, layer, c, row - top]
+                    color = colors[b, layer, c, row - top]
                     image = images[b, c, row, left : left + wide]
                     for x in range(wide):
-                        image[x] += left_over[x] * mask[x] * colour[x]
+                        image[x] += left_over[x] * mask[x] * color[x]
 
 
 @compiled
 @no_type_check
 def _unstack(
-    colours,
+    colors,
     alphas,
     backdrops,
     hides,
     corners,
     gradients,
-    of_colours,
+    of_colors,
     of_alphas,
     of_backdrops,
     of_hides,
 ):
     """Backpropagate the gradients of images to colors, masks, backdrops and occlusion."""
-    batch, layers, channels, _, wide = colours.shape
+    batch, layers, channels, _, wide = colors.shape
     height, width = backdrops.shape[2:]
-    masks = np.empty((layers, width), colours.dtype)
-    of_masks = np.empty((layers, width), colours.dtype)
-    products = np.empty((layers + 1, width), colours.dtype)
-    shines = np.empty(width, colours.dtype)
+    masks = np.empty((layers, width), colors.dtype)
+    of_masks = np.empty((layers, width), colors.dtype)
+    products = np.empty((layers + 1, width), colors.dtype)
+    shines = np.empty(width, colors.dtype)
     there = np.empty(layers, np.int64)
     for b in range(batch):
         for row in range(height):
@@ -175,10 +175,10 @@ def _unstack(
                 shine[:] = 0
                 for c in range(channels):
                     gradient = gradients[b, c, row, left:right]
-                    colour = colours[b, layer, c, row - top]
-                    slope = of_colours[b, layer, c, row - top]
+                    color = colors[b, layer, c, row - top]
+                    slope = of_colors[b, layer, c, row - top]
                     for x in range(wide):
-                        shine[x] += gradient[x] * colour[x]
+                        shine[x] += gradient[x] * color[x]
                         slope[x] = gradient[x] * left_over[x] * mask[x]
                 for x in range(wide):
                     of_mask[x] += shine[x] * left_over[x]

@@ -144,11 +144,11 @@ class Decomposer(nn.Module):
         self,
         scene: Scene,
         windows: Windows,
-        colour: Float[Tensor, "n C h w"],
+        color: Float[Tensor, "n C h w"],
         alpha: Float[Tensor, "n h w"],
     ) -> Rendering:
         """Composite the layers of ``render_layers`` by the compositor's own rule."""
-        shown = torch.cat([colour, alpha[:, None]], dim=1)
+        shown = torch.cat([color, alpha[:, None]], dim=1)
         stack = windows.spread(shown).unflatten(0, scene.sprite.shape)
         backdrop = self.render_backdrop(scene)
         image, visible = self.compositor.compose(stack, backdrop, scene.occlusion)
@@ -158,13 +158,13 @@ class Decomposer(nn.Module):
         self, scene: Scene, noise: Float[Tensor, "K H W"] | None = None
     ) -> tuple[Float[Tensor, "B C H W"], Float[Tensor, "n h w"]]:
         """Render only what training needs: the images, and the masks of ``render_layers``."""
-        windows, colour, alpha = self.render_layers(scene, noise)
+        windows, color, alpha = self.render_layers(scene, noise)
         if type(self.compositor).compose is not Compositor.compose:
             # What is learned must be what is evaluated; the kernel below knows Eq. 2 alone.
-            return self._compose(scene, windows, colour, alpha).image, alpha
+            return self._compose(scene, windows, color, alpha).image, alpha
         batch, layers = shape = scene.sprite.shape
         image = composite(
-            colour.unflatten(0, shape),
+            color.unflatten(0, shape),
             alpha.unflatten(0, shape),
             self.render_backdrop(scene),
             scene.occlusion,

@@ -68,7 +68,8 @@ def run_sweep(
     left = [n for n, path in enumerate(folders) if path is None or not is_finished(path)]
     done = len(plan.runs) - len(left)
     before = f", {done} of them already finished" if done else ""
-    announce(f"{len(plan.runs)} runs in {folder}{before}")
+    plural = "" if len(plan.runs) == 1 else "s"
+    announce(f"{len(plan.runs)} run{plural} in {folder}{before}")
 
     def maker(number: int) -> Callable[[], Path]:
         def make() -> Path:

@@ -43,8 +43,8 @@ class Matching(Selector):
     number of steps to subpixel positions.
 
     No predictor is needed: only sprites and backgrounds have parameters. One of the transforms
-    must implement ``place``, such as position; one that implements ``tint``, such as color,
-    lets colors vary.
+    must implement ``params_from_matrix``, such as position; one that implements ``tint``,
+    such as color, lets colors vary.
     """
 
     def __init__(

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from celstack import Assembly, Observer, hookimpl
-from celstack.recipe.schedule import ScheduledStage
+from celstack import Assembly, Observer, ScheduledStage, hookimpl
 
 
 class Diary(Observer):
