@@ -16,7 +16,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from celstack.geometry.sampling import points_meet_image
-from celstack.model import sprite_rendering as rendering
+from celstack.model import candidates
+from celstack.model import decomposer as model
 from celstack.model import sprite_warp as sight
 
 
@@ -52,5 +53,5 @@ def look(
 
 if __name__ == "__main__":
     sight.SpriteWarp.from_chains = staticmethod(through)
-    rendering.warp_sprites, rendering.supports = look, lambda _: False
+    model.warp_sprites = candidates.warp_sprites = look
     curve.main()

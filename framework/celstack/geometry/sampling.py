@@ -78,8 +78,7 @@ def points_meet_image(
     points: Float[Tensor, "n m 2"], size: tuple[int, int]
 ) -> Bool[Tensor, "n m"]:
     """Return which points sample anything of an image of this size, not only its outside."""
-    across, down = (points.abs() < _limit(points, size)).unbind(-1)
-    return across & down  # all(-1) takes several times as long
+    return (points.abs() < _limit(points, size)).all(-1)
 
 
 def boxes_meet_image(

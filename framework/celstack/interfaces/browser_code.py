@@ -39,12 +39,8 @@ class BrowserCode:
     def beside(cls, module: str, **options: Any) -> BrowserCode:
         """Read the source from the file beside a plugin's module, with the suffix ``.js``.
 
-        Beside the ``__init__.py`` of a package it has the package's name: for example,
-        ``color/__init__.py`` has ``color/color.js``. The plugin's distribution has to list
-        the file as package data::
+        The plugin's distribution has to list the file as package data::
 
             BrowserCode.beside(__file__, channels=self.channels)
         """
-        path = Path(module)
-        name = path.parent.name if path.stem == "__init__" else path.stem
-        return cls(path.with_name(f"{name}.js").read_text(encoding="utf-8"), options)
+        return cls(Path(module).with_suffix(".js").read_text(encoding="utf-8"), options)

@@ -9,10 +9,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from celstack.geometry.soft_bounds import softclip
 from celstack.geometry.windows import Windows
 from celstack.interfaces.predictor import Prediction
-from celstack.model.sprite_rendering import render_sprites
-from celstack.model.sprite_warp import SpriteWarp
+from celstack.model.sprite_warp import SpriteWarp, warp_sprites
 
 if TYPE_CHECKING:
     from celstack.model.decomposer import Decomposer
@@ -39,20 +39,42 @@ def render_candidates(
     Those that are chosen are rendered again with gradients. Layers are rendered one by one,
     because intermediate results are several times larger than the candidates.
     """
-    batch, _, count, _ = prediction.sprite_params.shape
-    sprites = decomposer.sprite_images().repeat(batch, 1, 1, 1)
-    numbers = torch.arange(count, device=sprites.device).repeat(batch)
-    layer_chain, sprite_chain = decomposer.layer_chain, decomposer.sprite_chain
+    pairs = zip(
+        prediction.sprite_params.unbind(1), prediction.layer_params.unbind(1), strict=True
+    )
+    return [_render(decomposer, of_sprite, of_layer, noise) for of_sprite, of_layer in pairs]
 
-    def render(sprite_params: Tensor, layer_params: Tensor) -> Candidates:
-        of_sprite = sprite_params.flatten(0, 1)
-        images = sprite_chain.change_pixels(sprites, of_sprite)
-        images = layer_chain.change_pixels(images, layer_params.repeat_interleave(count, dim=0))
-        warp = SpriteWarp.from_chains(layer_chain, layer_params, sprite_chain, of_sprite)
-        windows, *shown = render_sprites(
-            images, warp, decomposer.canvas, numbers, noise, premultiplied=True
-        )
-        return Candidates(windows, *(one.unflatten(0, (batch, count)) for one in shown))
 
-    layers = prediction.sprite_params.unbind(1), prediction.layer_params.unbind(1)
-    return [render(*params) for params in zip(*layers, strict=True)]
+def _render(
+    decomposer: Decomposer,
+    sprite_params: Float[Tensor, "B K P"],
+    of_layer: Float[Tensor, "B Q"],
+    noise: Float[Tensor, "K H W"] | None,
+) -> Candidates:
+    batch, count, _ = sprite_params.shape
+    of_sprite = sprite_params.flatten(0, 1)
+    images = decomposer.sprite_images().repeat(batch, 1, 1, 1)
+    images = decomposer.sprite_chain.change_pixels(images, of_sprite)
+    of_each = of_layer.repeat_interleave(count, dim=0)
+    images = decomposer.layer_chain.change_pixels(images, of_each)
+    depth = images.shape[1]
+    if not decomposer.sprite_chain.has_warp():
+        # All sprites of a layer are warped in the same way: warp them as channels.
+        images = images.view(batch, -1, *images.shape[2:])
+    if noise is not None:
+        images = torch.cat([images, torch.ones_like(images[:, :1])], dim=1)
+    warp = SpriteWarp.from_chains(
+        decomposer.layer_chain, of_layer, decomposer.sprite_chain, of_sprite
+    )
+    windows, found = warp_sprites(images, warp, decomposer.canvas)
+    area = None
+    if noise is not None:
+        found, area = found[:, :-1], found[:, -1]
+    found = found.reshape(batch, count, depth, windows.height, windows.width)
+    alpha = found[:, :, -1]
+    if noise is not None and area is not None:
+        speckle = windows.cut(noise.expand(batch, -1, -1, -1))
+        area = area.view(batch, -1, windows.height, windows.width)
+        alpha = torch.addcmul(alpha, area, speckle)
+    alpha = softclip(alpha)
+    return Candidates(windows, found[:, :, :-1] * alpha[:, :, None], alpha)

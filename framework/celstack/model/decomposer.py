@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from celstack.errors import CelstackError
 from celstack.geometry.sampling import pixel_centers, sample_canvas
+from celstack.geometry.soft_bounds import softclip
 from celstack.geometry.windows import Windows
 from celstack.interfaces.compositor import Compositor
 from celstack.interfaces.predictor import ActiveTransforms, Outline, Prediction, Predictor
@@ -17,8 +18,7 @@ from celstack.interfaces.prototype import Prototype
 from celstack.interfaces.selector import Selector
 from celstack.interfaces.transform import Transform
 from celstack.model.compositing import composite
-from celstack.model.sprite_rendering import render_sprites
-from celstack.model.sprite_warp import SpriteWarp
+from celstack.model.sprite_warp import SpriteWarp, warp_sprites
 from celstack.model.transform_chain import TransformChain
 from celstack.scene import Rendering, Scene
 
@@ -185,12 +185,20 @@ class Decomposer(nn.Module):
         of_sprite, of_layer = (
             params.flatten(0, 1) for params in (scene.sprite_params, scene.layer_params)
         )
-        # Not images[...]: its gradient is summed in an order that depends on threads.
-        images = self.sprite_images().index_select(0, sprite.clamp_min(0))
+        kinds = sprite.clamp_min(0)
+        # Not images[kinds]: its gradient is summed in an order that depends on threads.
+        images = self.sprite_images().index_select(0, kinds)
         images = self.sprite_chain.change_pixels(images, of_sprite)
         images = self.layer_chain.change_pixels(images, of_layer)
+        # Noise is added where the sprite is: a channel of ones is warped along with it.
+        images = torch.cat([images, torch.ones_like(images[:, :1])], dim=1)
         warp = SpriteWarp.from_chains(self.layer_chain, of_layer, self.sprite_chain, of_sprite)
-        return render_sprites(images, warp, self.canvas, sprite, noise)
+        windows, found = warp_sprites(images, warp, self.canvas)
+        colour, alpha, area = found.split([self.channels, 1, 1], dim=1)
+        if noise is not None:
+            alpha = torch.addcmul(alpha, area, windows.cut(noise[:, None], kinds))
+        alpha = softclip(alpha[:, 0]) * scene.filled.flatten().to(alpha.dtype)[:, None, None]
+        return windows, colour, alpha
 
     def sprite_images(self) -> Float[Tensor, "K D h w"]:
         """Return the sprites, color then alpha; detached while they are frozen."""

@@ -40,8 +40,7 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function of arrays and numbers on its first call, and cache the result.
 
     A decorator. Sums may be reordered, so that they can be vectorized; NaN is preserved.
-    A change of these compiler options, or of a compiled function of another file that this
-    one calls, takes effect only where nothing has been cached.
+    A change of these compiler options takes effect only where nothing has been cached.
     """
     import numba
     from numba.core.caching import FunctionCache
@@ -82,15 +81,9 @@ def parallel_for(work: Callable[[slice], None], count: int) -> None:
     """
     threads = torch.get_num_threads()
     size = max(1, -(-count // threads))
-    *others, own = (slice(first, first + size) for first in range(0, max(count, 1), size))
-    if not others:  # starting a thread takes as long as many small tasks
-        work(own)
-        return
-    with ThreadPoolExecutor(len(others)) as pool:
-        tasks = [pool.submit(work, part) for part in others]
-        work(own)
-        for task in tasks:
-            task.result()
+    parts = [slice(first, first + size) for first in range(0, count, size)]
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, parts))
 
 
 def array(values: Tensor) -> Any:

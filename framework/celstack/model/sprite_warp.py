@@ -18,9 +18,9 @@ from celstack.geometry.homography import (
 )
 from celstack.geometry.sampling import (
     boxes_meet_image,
-    extent,
     pixel_centers,
     points_meet_image,
+    sample_points,
 )
 from celstack.geometry.windows import Windows, enclosing_windows
 from celstack.model.transform_chain import TransformChain
@@ -85,74 +85,40 @@ class SpriteWarp:
 
 
 def warp_sprites(
-    images: Float[Tensor, "n D h w"], warp: SpriteWarp, canvas: tuple[int, int]
-) -> tuple[Windows, Float[Tensor, "n D v u"]]:
+    images: Float[Tensor, "k D h w"], warp: SpriteWarp, canvas: tuple[int, int]
+) -> tuple[Windows, Float[Tensor, "k D v u"]]:
     """Warp sprites onto canvases.
 
     Args:
-        images: The sprites; those of a canvas follow one another.
-        warp: The maps from canvases to the sprites; n is a multiple of their number, and
-            successive sprites share a map.
+        images: The sprites.
+        warp: The maps from canvases to the sprites.
         canvas: Height and width of the canvases.
 
     Returns:
         A window on each canvas and the sprites in it; sprites are transparent elsewhere.
     """
-    windows, maps = locate_sprites(warp, canvas, (images.shape[-2], images.shape[-1]), images)
-    grid = sampling_grid(maps, windows) if maps.ndim == 3 else maps
-    # Sprites that share a map are sampled as channels of one image.
-    merged = images.reshape(len(grid), -1, *images.shape[2:])
-    found = grid_sample(merged, grid, padding_mode="zeros", align_corners=False)
-    return windows, found.reshape(*images.shape[:2], *found.shape[2:])
-
-
-def locate_sprites(
-    warp: SpriteWarp, canvas: tuple[int, int], size: tuple[int, int], like: Tensor
-) -> tuple[Windows, Float[Tensor, "k r 3"] | Float[Tensor, "k v u 2"]]:
-    """Return windows that contain the sprites, and the maps from these to the sprites.
-
-    Maps are matrices, or the sampled points of all pixels, in the units of ``grid_sample``.
-
-    Args:
-        warp: The maps from canvases to the sprites.
-        canvas: Height and width of the canvases.
-        size: Height and width of the sprites.
-        like: A tensor whose dtype and device are used.
-    """
+    size = (images.shape[-2], images.shape[-1])
+    windows = find_windows(warp, canvas, size, images)
     if warp.matrix is not None:
-        return find_windows(warp, canvas, size, like), to_grid_units(warp.matrix, size)
-    windows, points = Windows.whole(canvas, warp.canvases), None
-    if _lattice_step(canvas) == 1:
-        # The search for windows needs all points: they may be those of the windows.
-        points = warp.pull(_points(windows, like))
-    windows = find_windows(warp, canvas, size, like, points)
-    if points is None or not windows.are_whole:
-        points = warp.pull(_points(windows, like))
-    reach = extent(*size)
-    if reach != (1.0, 1.0):
-        points = points / points.new_tensor(reach)
-    return windows, points.unflatten(1, (windows.height, windows.width))
+        where = sampling_grid(to_grid_units(warp.matrix, size), windows)
+        return windows, grid_sample(images, where, padding_mode="zeros", align_corners=False)
+    points = warp.pull(_points(windows, images))
+    found = sample_points(images, points, "zeros")
+    return windows, found.unflatten(2, (windows.height, windows.width))
 
 
 @torch.no_grad()
 def find_windows(
-    warp: SpriteWarp,
-    canvas: tuple[int, int],
-    size: tuple[int, int],
-    like: Tensor,
-    pulled: Float[Tensor, "k m 2"] | None = None,
+    warp: SpriteWarp, canvas: tuple[int, int], size: tuple[int, int], like: Tensor
 ) -> Windows:
-    """Return a window on each canvas that contains all of its sprites, which have this size.
-
-    ``pulled`` is where all pixels of the canvases are mapped, if that has been computed.
-    """
+    """Return a window on each canvas that contains all of its sprites, which have this size."""
     if like.device.type != "cpu":
         # Computing window sizes would synchronize with the device; use whole canvases.
         return Windows.whole(canvas, warp.canvases)
     if warp.matrix is not None:
         low, high = bounding_box(to_grid_units(warp.matrix, size), canvas, size)
     else:
-        low, high = _search(warp, canvas, size, like, pulled)
+        low, high = _search(warp, canvas, size, like)
     low, high = low.view(warp.canvases, -1, 2), high.view(warp.canvases, -1, 2)
     return enclosing_windows(low.amin(1), high.amax(1), canvas)
 
@@ -174,21 +140,15 @@ def _points(windows: Windows, like: Tensor) -> Float[Tensor, "g m 2"]:
 
 
 def _search(
-    warp: SpriteWarp,
-    canvas: tuple[int, int],
-    size: tuple[int, int],
-    like: Tensor,
-    pulled: Float[Tensor, "k m 2"] | None,
+    warp: SpriteWarp, canvas: tuple[int, int], size: tuple[int, int], like: Tensor
 ) -> tuple[Float[Tensor, "g 2"], Float[Tensor, "g 2"]]:
     """Bound the pixels of each canvas that show a sprite, by mapping a lattice of them."""
     height, width = canvas
-    step = _lattice_step(canvas)
+    points = pixel_centers(height, width, like).view(height, width, 2)
+    step = max(1, min(canvas) // CELLS)
     rows, columns = _lattice(height, step), _lattice(width, step)
-    if pulled is None:
-        points = pixel_centers(height, width, like).view(height, width, 2)
-        points = points[rows][:, columns].flatten(0, 1)
-        pulled = warp.pull(points.expand(warp.canvases, -1, -1))
-    pulled = pulled.unflatten(1, (len(rows), len(columns)))
+    pulled = warp.pull(points[rows][:, columns].flatten(0, 1).expand(warp.canvases, -1, -1))
+    pulled = pulled.view(-1, len(rows), len(columns), 2)
     if step == 1:
         seen = points_meet_image(pulled.flatten(1, 2), size).view(pulled.shape[:3])
     else:
@@ -197,10 +157,6 @@ def _search(
     left, right = _span(seen.any(1), columns)
     top, bottom = _span(seen.any(2), rows)
     return torch.stack([left, top], 1).double(), torch.stack([right, bottom], 1).double()
-
-
-def _lattice_step(canvas: tuple[int, int]) -> int:
-    return max(1, min(canvas) // CELLS)
 
 
 def _lattice(length: int, step: int) -> Int[Tensor, " n"]:

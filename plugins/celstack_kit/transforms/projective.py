@@ -23,9 +23,10 @@ class Projective(Warp):
         self, points: Float[Tensor, "n m 2"], params: Float[Tensor, "n 9"]
     ) -> Float[Tensor, "n m 2"]:
         """Map homogeneous points, and divide by the third coordinate."""
-        matrix = self.matrix(params)
-        moved = torch.baddbmm(matrix[:, :, 2:], matrix[:, :, :2], points.mT)
-        return (moved[:, :2] / clamp_depth(moved[:, 2:])).mT
+        beta = params.view(-1, 3, 3)
+        columns = points.mT
+        moved = beta[:, :, :2] @ columns + beta[:, :, 2:]
+        return ((columns + moved[:, :2]) / clamp_depth(1 + moved[:, 2:])).mT
 
     def matrix(self, params: Float[Tensor, "n 9"]) -> Float[Tensor, "n 3 3"]:
         """Return the warp as a matrix."""

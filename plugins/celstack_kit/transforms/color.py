@@ -6,7 +6,6 @@ from torch import Tensor
 
 from celstack import BrowserCode, Transform, hookimpl
 from celstack.geometry import softclip
-from celstack.model.numba_jit import supports
 
 
 class Color(Transform):
@@ -26,11 +25,6 @@ class Color(Transform):
         self, images: Float[Tensor, "n D h w"], params: Float[Tensor, "n P"]
     ) -> Float[Tensor, "n D h w"]:
         """Apply gains and offsets to the colors."""
-        if supports(images):
-            from celstack_kit.transforms.color.numba_cpu import GainOffset
-
-            changed: Tensor = GainOffset.apply(images, params)
-            return changed
         gain, offset = params[:, :, None, None].chunk(2, dim=1)
         colors, alpha = images.split([images.shape[1] - 1, 1], dim=1)
         colors = softclip(torch.addcmul(offset, colors, 1 + gain))
