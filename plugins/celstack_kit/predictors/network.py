@@ -162,7 +162,7 @@ class Heads(nn.Module):
         return values.movedim(0, 1).reshape(len(features), *self.groups, self.outputs)
 
     def rest(self, features: Float[Tensor, "B F"]) -> Float[Tensor, "B ..."]:
-        """Return the rest pose, in which nothing takes part."""
+        """Return zeros, the rest pose, without calling the networks."""
         return features.new_zeros(len(features), *self.groups, self.outputs)
 
 

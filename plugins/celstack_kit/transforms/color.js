@@ -1,6 +1,6 @@
 (options, celstack) => {
-  // A colour made brighter than this loses its shades; the offset does the rest.
-  const MOST = 3;
+  // A larger gain would saturate all shades of a color; the offset supplies the rest.
+  const MAX_GAIN = 3;
 
   return {
     pixels(image, params) {
@@ -19,7 +19,7 @@
 
     recolour(from, to) {
       const gains = from.map((value, channel) =>
-        value > 0 ? Math.min(to[channel] / value, MOST) : 1);
+        value > 0 ? Math.min(to[channel] / value, MAX_GAIN) : 1);
       const offsets = from.map((value, channel) => to[channel] - gains[channel] * value);
       return [...gains.map((gain) => gain - 1), ...offsets];
     },

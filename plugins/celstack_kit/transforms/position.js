@@ -1,6 +1,6 @@
 (options, celstack) => {
-  // So small a share of the canvas is lost when a sprite covers all of it.
-  const LEAST = 1e-9;
+  // Keeps the logarithm finite where a sprite covers the whole canvas.
+  const MIN_SHRINK = 1e-9;
 
   function matrix(params) {
     const shrink = 1 + celstack.softexp(params[0]);
@@ -22,10 +22,10 @@
       const [a, b, c, d, e, f] = celstack.chained(matrix(params), through);
       const determinant = a * e - b * d;
       const shrink = Math.max(1, Math.sqrt(Math.abs(determinant)));
-      // The point that looks at the sprite's centre stays.
+      // The canvas point that maps to the sprite's center is kept.
       const x = (b * f - e * c) / determinant;
       const y = (d * c - a * f) / determinant;
-      return [Math.log(Math.max(shrink - 1, LEAST)), -shrink * x, -shrink * y];
+      return [Math.log(Math.max(shrink - 1, MIN_SHRINK)), -shrink * x, -shrink * y];
     },
   };
 }

@@ -35,7 +35,7 @@
     pull,
 
     follow(params, [a, b, c, d, e, f]) {
-      // Every control looks where its new place looked; in between, the plate bends anew.
+      // Each control point maps to where its new position mapped; between them it is a new spline.
       const moved = new Float64Array(2 * count);
       for (let control = 0; control < count; control++) {
         const x = places[control % side];
