@@ -53,9 +53,11 @@ def sample_points(
         points: Points in the units of each image.
         outside: What images are outside: transparent and black, or their border repeated.
     """
-    grid = (points / points.new_tensor(extent(*images.shape[-2:])))[:, None]
+    height, width = images.shape[-2:]
+    if height != width:
+        points = points / points.new_tensor(extent(height, width))
     found = grid_sample(
-        images, grid, mode="bilinear", padding_mode=outside, align_corners=False
+        images, points[:, None], mode="bilinear", padding_mode=outside, align_corners=False
     )
     return found[:, :, 0]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import attrs
 import torch
@@ -38,12 +39,14 @@ class SpriteWarp:
     """The maps from g canvases to k sprites.
 
     The sprites of a canvas follow one another, k / g for each. Where the maps are
-    homographies, ``matrix`` is the same as ``pull``, and cheaper.
+    homographies, ``matrix`` is the same as ``pull``, and cheaper. ``placed`` is whether layers
+    place their sprites; a sprite that is not placed fills the canvas in its rest pose.
     """
 
     canvases: int
     pull: Pull
     matrix: Float[Tensor, "k r 3"] | None = None
+    placed: bool = True
 
     @classmethod
     def from_chains(
@@ -67,7 +70,8 @@ class SpriteWarp:
         canvases = len(layer_params)
         matrix = layer_chain.matrix(layer_params)
         if not sprite_chain.has_warp():
-            return cls(canvases, lambda p: layer_chain.pull(p, layer_params), matrix)
+            pull_layer = partial(layer_chain.pull, params=layer_params)
+            return cls(canvases, pull_layer, matrix, layer_chain.has_warp())
         times = len(sprite_params) // canvases
         of_sprite = sprite_chain.matrix(sprite_params)
         if matrix is not None and of_sprite is not None:
@@ -81,7 +85,7 @@ class SpriteWarp:
             points = layer_chain.pull(points, layer_params)
             return sprite_chain.pull(repeat(points, times), sprite_params)
 
-        return cls(canvases, pull, matrix)
+        return cls(canvases, pull, matrix, layer_chain.has_warp())
 
 
 def warp_sprites(
@@ -117,6 +121,9 @@ def find_windows(
         return Windows.whole(canvas, warp.canvases)
     if warp.matrix is not None:
         low, high = bounding_box(to_grid_units(warp.matrix, size), canvas, size)
+    elif not warp.placed:
+        # Searching would map most points twice, to find windows about as large as the canvas.
+        return Windows.whole(canvas, warp.canvases)
     else:
         low, high = _search(warp, canvas, size, like)
     low, high = low.view(warp.canvases, -1, 2), high.view(warp.canvases, -1, 2)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from celstack.geometry.sampling import pixel_centers, sample_points
 from celstack.geometry.windows import Windows, enclosing_windows
 from celstack.model.sprite_warp import SpriteWarp, find_windows, repeat, warp_sprites
+from celstack.model.transform_chain import TransformChain
 from celstack_kit.transforms.affine import Affine
 from celstack_kit.transforms.position import Position
 from celstack_kit.transforms.projective import Projective
@@ -162,3 +163,27 @@ def test_whole_canvases_go_on_sharing_one_copy_of_their_points():
 
     assert repeat(shared, 3).shape == (12, 6, 2)
     assert repeat(shared, 3).stride(0) == 0
+
+
+@pytest.mark.parametrize(("layer_transforms", "pulls"), [([], 1), ([Position()], 2)])
+def test_windows_are_searched_only_where_layers_place_their_sprites(layer_transforms, pulls):
+    class CountingTps(Tps):
+        pulls = 0
+
+        def pull(self, points, params):
+            self.pulls += 1
+            return super().pull(points, params)
+
+    layer_chain, sprite_chain = (
+        TransformChain(layer_transforms),
+        TransformChain([tps := CountingTps()]),
+    )
+    layer_chain.prepare(3)
+    sprite_chain.prepare(3)
+    layer_params, sprite_params = torch.zeros(2, layer_chain.num_params), torch.zeros(4, 32)
+    warp = SpriteWarp.from_chains(layer_chain, layer_params, sprite_chain, sprite_params)
+
+    windows, _ = warp_sprites(torch.rand(4, 4, 9, 9), warp, (20, 20))
+
+    assert tps.pulls == pulls
+    assert windows.are_whole == (not layer_transforms)
