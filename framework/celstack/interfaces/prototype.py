@@ -17,6 +17,8 @@ class Prototype(Part, nn.Module):
         ``images()`` returns ``count`` images, color channels in or near [0, 1] first, then
         alpha. The alpha of sprites is not clipped: rendering clips it after warping and
         after noise has been added. The alpha of backgrounds is 1.
+        Gradients reach every parameter, but for those that are not to learn
+        (``requires_grad=False``).
         Where ``size`` is not None, it is the height and width of ``images()``.
         Every parameter that ``per_image`` lists has the images along its first axis, and
         permuting its rows permutes the images.

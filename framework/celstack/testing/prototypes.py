@@ -36,7 +36,8 @@ def check_prototype(prototype: Prototype, *, channels: Sequence[int] = (1, 3)) -
             prepared = _prepare(prototype, number, with_alpha)
             check_same_start(prepared, _prepare(prototype, number, with_alpha))
             _check_images(prepared, number, with_alpha)
-            check_gradients_reach(prepared, prepared.images(), list(prepared.parameters()))
+            if learned := [own for own in prepared.parameters() if own.requires_grad]:
+                check_gradients_reach(prepared, prepared.images(), learned)
             _check_per_image(prepared)
             _check_redraw(prepared)
 

@@ -35,6 +35,8 @@ class Pixels(Prototype):
 
     Masks are initialized as a Gaussian of ``mask_sigma`` pixels (or height, width), or opaque.
     Normal noise of standard deviation ``jitter`` is added to both, so that sprites differ.
+    Without ``learn_colors`` only masks learn: sprites are silhouettes, and what distinguishes
+    an object from its surroundings is its outline, not whether it is lighter or darker.
     Without a ``size``, images are as large as the canvas.
     """
 
@@ -58,6 +60,7 @@ class Pixels(Prototype):
         | tuple[Annotated[float, Gt(0)], Annotated[float, Gt(0)]] = 5.0,
         jitter: Annotated[float, Ge(0)] = 0.0,
         inverted: bool = False,
+        learn_colors: bool = True,
     ) -> None:
         super().__init__()
         self.count = count
@@ -68,6 +71,7 @@ class Pixels(Prototype):
         self.mask_sigma = mask_sigma if isinstance(mask_sigma, tuple) else (mask_sigma,) * 2
         self.jitter = jitter
         self.inverted = inverted
+        self.learn_colors = learn_colors
         if self.start in SAMPLE_SIZES:
             self.sample_size = SAMPLE_SIZES[self.start]
 
@@ -75,7 +79,9 @@ class Pixels(Prototype):
         """Initialize the pixels from a sample of images."""
         size = self.size or (sample.shape[2], sample.shape[3])
         color = self._initial_colors(sample, size, with_alpha and self.mask_start == "gaussian")
-        self.colour = nn.Parameter(color + self.jitter * torch.randn_like(color))
+        if self.learn_colors:
+            color = color + self.jitter * torch.randn_like(color)
+        self.colour = nn.Parameter(color, requires_grad=self.learn_colors)
         self.mask: nn.Parameter | None = None
         if with_alpha:
             mask = torch.ones(self.count, 1, *size)

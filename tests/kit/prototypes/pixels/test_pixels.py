@@ -95,3 +95,21 @@ def test_colors_beyond_white_still_learn():
 def test_what_makes_no_sense_is_refused(options):
     with pytest.raises(CelstackError, match=next(iter(options))):
         Pixels(**{"count": 1, **options})
+
+
+def test_silhouettes_keep_the_promises_of_a_prototype():
+    check_prototype(Pixels(count=3, size=(4, 5), jitter=0.1, learn_colors=False))
+
+
+def test_only_the_masks_of_silhouettes_learn():
+    sprites = prepared(learn_colors=False, appearance=0.3, jitter=0.1)
+    optimizer = torch.optim.Adam(sprites.parameters(), lr=0.1)
+    before = sprites.images().detach()
+
+    (sprites.images() - 0.7).square().sum().backward()
+    optimizer.step()
+
+    after = sprites.images().detach()
+    # No noise either: it would stay there for ever.
+    torch.testing.assert_close(after[:, :3], torch.full((2, 3, 5, 7), 0.3))
+    assert (after[:, 3] != before[:, 3]).all()
