@@ -17,6 +17,13 @@ from celstack.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
     from celstack.export.decompose import read_images
+    from celstack.export.scene_editing import (
+        move_objects,
+        object_centers,
+        recolor_sprites,
+        resize_objects,
+        swap_sprites,
+    )
     from celstack.export.scene_json import read_scene, write_scene
     from celstack.hookspecs import hookimpl
     from celstack.interfaces.browser_code import BrowserCode
@@ -95,11 +102,16 @@ _HOME = {
     "format_value": "text",
     "hookimpl": "hookspecs",
     "map_tensors": "tensor_fields",
+    "move_objects": "export.scene_editing",
+    "object_centers": "export.scene_editing",
     "open_run": "runs.open",
     "read_images": "export.decompose",
     "read_scene": "export.scene_json",
+    "recolor_sprites": "export.scene_editing",
+    "resize_objects": "export.scene_editing",
     "run": "training.loop",
     "score": "training.evaluate",
+    "swap_sprites": "export.scene_editing",
     "write_scene": "export.scene_json",
 }
 
@@ -146,11 +158,16 @@ __all__ = [
     "format_value",
     "hookimpl",
     "map_tensors",
+    "move_objects",
+    "object_centers",
     "open_run",
     "read_images",
     "read_scene",
+    "recolor_sprites",
+    "resize_objects",
     "run",
     "score",
+    "swap_sprites",
     "write_scene",
 ]
 

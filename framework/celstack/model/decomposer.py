@@ -18,6 +18,7 @@ from celstack.interfaces.prototype import Prototype
 from celstack.interfaces.selector import Selector
 from celstack.interfaces.transform import Transform
 from celstack.model.compositing import composite
+from celstack.model.scene_check import check_scene
 from celstack.model.sprite_warp import SpriteWarp, warp_sprites
 from celstack.model.transform_chain import TransformChain
 from celstack.scene import Rendering, Scene
@@ -138,6 +139,8 @@ class Decomposer(nn.Module):
 
     def render(self, scene: Scene, noise: Float[Tensor, "K H W"] | None = None) -> Rendering:
         """Render scenes: images, layers, backdrops and visible masks."""
+        if not self.training:  # in a training step, scenes come from the selector
+            check_scene(scene, self.outline())
         return self._compose(scene, *self.render_layers(scene, noise))
 
     def _compose(
