@@ -16,7 +16,7 @@ from celstack.errors import CelstackError
 from celstack.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
-    from celstack.export.decompose import read_images
+    from celstack.export.decompose import decompose, read_images
     from celstack.export.scene_editing import (
         move_objects,
         object_centers,
@@ -98,6 +98,7 @@ _HOME = {
     "Transforms": "recipe.assembly",
     "Warp": "interfaces.transform",
     "WorkProgress": "progress",
+    "decompose": "export.decompose",
     "describe_error": "text",
     "format_value": "text",
     "hookimpl": "hookspecs",
@@ -154,6 +155,7 @@ __all__ = [
     "Transforms",
     "Warp",
     "WorkProgress",
+    "decompose",
     "describe_error",
     "format_value",
     "hookimpl",
