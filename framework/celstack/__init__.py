@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from celstack.model.objective import Loss
     from celstack.progress import StatusConsole, WorkProgress
     from celstack.recipe.assembly import Assembly, Evaluation, Stage, Training, Transforms
+    from celstack.recipe.load_assembly import assembly
     from celstack.recipe.schedule import ScheduledStage
     from celstack.registry.catalog import Catalog
     from celstack.runs.directory import RunDirectory
@@ -98,6 +99,7 @@ _HOME = {
     "Transforms": "recipe.assembly",
     "Warp": "interfaces.transform",
     "WorkProgress": "progress",
+    "assembly": "recipe.load_assembly",
     "decompose": "export.decompose",
     "describe_error": "text",
     "format_value": "text",
@@ -155,6 +157,7 @@ __all__ = [
     "Transforms",
     "Warp",
     "WorkProgress",
+    "assembly",
     "decompose",
     "describe_error",
     "format_value",
