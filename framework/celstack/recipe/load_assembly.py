@@ -21,7 +21,8 @@ def assembly(recipe: str | Path, **overrides: Any) -> Assembly:
     Args:
         recipe: The path of a recipe, or the name of a bundled one.
         overrides: Sections and options, as tables that are merged into those of the recipe,
-            or by their path. None removes what the recipe says.
+            or by their path. None removes what the recipe says. To use a part that exists,
+            ``attrs.evolve(assembly, selector=part)``.
 
     Raises:
         CelstackError: Everything that is wrong with the recipe, each with its path.
