@@ -16,7 +16,14 @@ from celstack.errors import CelstackError
 from celstack.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
-    from celstack.export.decompose import read_images
+    from celstack.export.decompose import decompose, read_images
+    from celstack.export.scene_editing import (
+        move_objects,
+        object_centers,
+        recolor_sprites,
+        resize_objects,
+        swap_sprites,
+    )
     from celstack.export.scene_json import read_scene, write_scene
     from celstack.hookspecs import hookimpl
     from celstack.interfaces.browser_code import BrowserCode
@@ -40,6 +47,7 @@ if TYPE_CHECKING:
     from celstack.model.objective import Loss
     from celstack.progress import StatusConsole, WorkProgress
     from celstack.recipe.assembly import Assembly, Evaluation, Stage, Training, Transforms
+    from celstack.recipe.load_assembly import assembly
     from celstack.recipe.schedule import ScheduledStage
     from celstack.registry.catalog import Catalog
     from celstack.runs.directory import RunDirectory
@@ -91,15 +99,22 @@ _HOME = {
     "Transforms": "recipe.assembly",
     "Warp": "interfaces.transform",
     "WorkProgress": "progress",
+    "assembly": "recipe.load_assembly",
+    "decompose": "export.decompose",
     "describe_error": "text",
     "format_value": "text",
     "hookimpl": "hookspecs",
     "map_tensors": "tensor_fields",
+    "move_objects": "export.scene_editing",
+    "object_centers": "export.scene_editing",
     "open_run": "runs.open",
     "read_images": "export.decompose",
     "read_scene": "export.scene_json",
+    "recolor_sprites": "export.scene_editing",
+    "resize_objects": "export.scene_editing",
     "run": "training.loop",
     "score": "training.evaluate",
+    "swap_sprites": "export.scene_editing",
     "write_scene": "export.scene_json",
 }
 
@@ -142,15 +157,22 @@ __all__ = [
     "Transforms",
     "Warp",
     "WorkProgress",
+    "assembly",
+    "decompose",
     "describe_error",
     "format_value",
     "hookimpl",
     "map_tensors",
+    "move_objects",
+    "object_centers",
     "open_run",
     "read_images",
     "read_scene",
+    "recolor_sprites",
+    "resize_objects",
     "run",
     "score",
+    "swap_sprites",
     "write_scene",
 ]
 

@@ -48,14 +48,16 @@ class ImageFile(NamedTuple):
     named: bool
 
 
-def find_images(sources: Sequence[str | Path], out: Path) -> tuple[list[ImageFile], int]:
+def find_images(
+    sources: Sequence[str | Path], out: Path | None = None
+) -> tuple[list[ImageFile], int]:
     """Find image files, and count the files that are not images.
 
     Hidden files, and everything in ``out``, are left out.
 
     Args:
         sources: Files, which must be images, and folders, which may contain other files.
-        out: The folder for the output.
+        out: The folder for the output, if any.
 
     Returns:
         The images, with distinct names, and the number of other files in the folders.
@@ -86,17 +88,22 @@ def find_images(sources: Sequence[str | Path], out: Path) -> tuple[list[ImageFil
 
 
 def read_center_cropped(path: Path, size: tuple[int, int], channels: int) -> Image.Image:
-    """Read an image, resized to cover a canvas of (height, width) and center-cropped to it.
+    """Read an image file as ``center_crop`` returns it."""
+    with _open_image(path) as image:
+        # Decode large JPEGs at a reduced size, which is much faster.
+        image.draft(None, (2 * max(size), 2 * max(size)))
+        return center_crop(image, size, channels)
+
+
+def center_crop(image: Image.Image, size: tuple[int, int], channels: int) -> Image.Image:
+    """Resize an image to cover a canvas of (height, width), and center-crop it.
 
     The EXIF orientation is applied, transparency is blended with white, and 16 bits are
     reduced to 8. One channel is gray, three are RGB.
     """
     height, width = size
-    with _open_image(path) as image:
-        # Decode large JPEGs at a reduced size, which is much faster.
-        image.draft(None, (2 * max(size), 2 * max(size)))
-        upright = _flatten(ImageOps.exif_transpose(image))
-        plain = upright.convert("L" if channels == 1 else "RGB")
+    upright = _flatten(ImageOps.exif_transpose(image))
+    plain = upright.convert("L" if channels == 1 else "RGB")
     return ImageOps.fit(plain, (width, height), Image.Resampling.BILINEAR)
 
 
@@ -107,17 +114,18 @@ def readable_formats() -> tuple[str, ...]:
     return tuple(kind for kind in ALLOWED_FORMATS if kind in Image.OPEN)
 
 
-def _walk_files(folder: Path, out: Path) -> Iterator[Path]:
+def _walk_files(folder: Path, out: Path | None) -> Iterator[Path]:
     """Yield the files below a folder in order, without hidden ones and the output folder."""
 
     def raise_error(error: OSError) -> None:
         raise CelstackError(f"{error.filename}: cannot be read: {error.strerror}") from error
 
+    left_out = out.resolve() if out is not None else None
     for here, folders, files in os.walk(folder, onerror=raise_error):
         folders[:] = sorted(
             name
             for name in folders
-            if not name.startswith(".") and (Path(here) / name).resolve() != out.resolve()
+            if not name.startswith(".") and (Path(here) / name).resolve() != left_out
         )
         yield from (Path(here) / name for name in sorted(files) if not name.startswith("."))
 

@@ -1,10 +1,10 @@
-"""Decompose image files: write a folder for each, with its layers, maps and scene."""
+"""Decompose images: write a folder for each, with its layers, maps and scene."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -12,13 +12,15 @@ from jaxtyping import Float, Int
 from PIL import Image
 from torch import Tensor
 
-from celstack.data.images import ImageFile, read_center_cropped
+from celstack.data.image_input import Images, OneImage, fit_image, list_images
+from celstack.data.images import ImageFile, find_images
 from celstack.errors import CelstackError
 from celstack.evaluation.visualize import color_labels, on_checkerboard, tile, to_pil_image
 from celstack.export.openraster import to_rgba, write_openraster
 from celstack.export.scene_json import write_scene
 from celstack.files import commit, staging_dir
 from celstack.model.decomposer import Decomposer
+from celstack.model.model_input import model_input
 from celstack.scene import Rendering, Scene
 from celstack.tensor_fields import map_tensors
 
@@ -30,59 +32,75 @@ MAX_OVERVIEW_IMAGES = 64
 """The overview shows only the first images."""
 
 
-class DecodedBatch(NamedTuple):
-    """Images that could be read, and their files."""
+class NamedImage(NamedTuple):
+    """An image to decompose.
 
-    files: list[ImageFile]
+    Attributes:
+        image: The image, or its file.
+        name: The relative folder for its decomposition.
+        named: Whether the user named the file itself, not a folder that contains it.
+    """
+
+    image: OneImage
+    name: Path
+    named: bool
+
+
+class DecodedBatch(NamedTuple):
+    """Images that could be read, and where they come from."""
+
+    sources: list[NamedImage]
     images: Float[Tensor, "B C H W"]
 
 
-def read_images(
-    paths: Iterable[str | Path], decomposer: Decomposer
-) -> Float[Tensor, "B C H W"]:
-    """Read image files as input of a model: cropped to its canvas, on its device.
+def read_images(images: Images, decomposer: Decomposer) -> Float[Tensor, "B C H W"]:
+    """Convert images to the input of a model: cropped to its canvas, on its device.
 
     Args:
-        paths: Image files of any size and mode.
+        images: Paths of files and folders, Pillow images, arrays (N x H x W x C) or tensors
+            (N x C x H x W), one or many, of any size, gray or in color. Integers are from 0
+            to 255, floats from 0 to 1.
         decomposer: The model.
+
+    Example:
+        >>> images = celstack.read_images(["photo.png", array, pillow_image], run.decomposer)
     """
-    return torch.stack([read_image(Path(path), decomposer) for path in paths])
-
-
-def read_image(path: Path, decomposer: Decomposer) -> Float[Tensor, "C H W"]:
-    """Read one image file as input of a model, resized and center-cropped to its canvas."""
-    pixels = np.array(read_center_cropped(path, decomposer.canvas, decomposer.channels))
-    image = torch.from_numpy(pixels).view(*decomposer.canvas, -1).permute(2, 0, 1)
-    return image.to(next(decomposer.parameters())) / 255
+    return model_input(decomposer, images)
 
 
 def decompose(
     decomposer: Decomposer,
-    files: Sequence[ImageFile],
-    out: Path,
-    batch_size: int,
+    images: Images | Sequence[ImageFile],
+    out: str | Path,
+    batch_size: int = 32,
     on_progress: Callable[[int, int], None] = lambda _written, _skipped: None,
 ) -> None:
     """Write a folder for every image, and an overview of the first ones.
 
     Args:
         decomposer: The model.
-        files: The images. Damaged ones are skipped, unless the user named the file itself.
+        images: What ``read_images`` takes. The folder of an image is named like its file,
+            else by its number, as in ``image-0000``. In folders, damaged files are skipped.
         out: The folder for the results.
         batch_size: Images that are decomposed together.
         on_progress: Called for each image with how many more were written and skipped.
 
     Raises:
         CelstackError: No image, or none that the user named, can be read.
+
+    Example:
+        >>> celstack.decompose(celstack.open_run("runs/coins").decomposer, "photos", "parts")
     """
-    for file in files:
-        _refuse_overwrite(file, out, decomposer)
+    out = Path(out)
+    sources = _name_images(images, out)
+    for source in sources:
+        _refuse_overwrite(source, out, decomposer)
         on_progress(0, 0)
     sheets: list[Float[Tensor, "rows 3 H W"]] = []
     with staging_dir(out) as staging, torch.no_grad():
-        for batch in _batches(files, decomposer, batch_size, on_progress):
+        for batch in _batches(sources, decomposer, batch_size, on_progress):
             scenes = decomposer.explain(batch.images)
-            for index, file in enumerate(batch.files):
+            for index, source in enumerate(batch.sources):
                 scene = scenes[index : index + 1]
                 # Rendered one by one, so that `celstack render` gives bit-identical images.
                 rendering = _to_cpu(decomposer.render(scene))
@@ -91,13 +109,14 @@ def decompose(
                     picture.save(staging / name)
                 write_openraster(staging / "layers.ora", scene, rendering)
                 write_scene(staging / "scene.json", scene, decomposer)
-                _remove_old_layers(out / file.name)
-                commit(staging, out / file.name)
+                _remove_old_layers(out / source.name)
+                commit(staging, out / source.name)
                 if len(sheets) < MAX_OVERVIEW_IMAGES:
                     sheets.append(_overview_column(image, rendering))
                 on_progress(1, 0)
         if not sheets:
-            raise CelstackError("no image can be read: all of them are damaged")
+            reason = "all of them are damaged" if sources else "there are none"
+            raise CelstackError(f"no image can be read: {reason}")
         contact_sheet(torch.stack(sheets)).save(staging / "overview.png")
         commit(staging, out)
 
@@ -129,42 +148,58 @@ def contact_sheet(stacks: Float[Tensor, "n rows C h w"]) -> Image.Image:
     )
 
 
+def _image_shape(decomposer: Decomposer) -> tuple[int, int, int]:
+    return (decomposer.channels, *decomposer.canvas)
+
+
+def _name_images(images: Images | Sequence[ImageFile], out: Path) -> list[NamedImage]:
+    """List images with the names of their folders."""
+    given: Any = [images] if isinstance(images, str | Path) else images
+    if isinstance(given, Sequence) and all(isinstance(one, str | Path) for one in given):
+        given = find_images(given, out)[0]
+    if isinstance(given, Sequence) and all(isinstance(one, ImageFile) for one in given):
+        return [NamedImage(*file) for file in given]
+    found = enumerate(list_images(given))
+    return [NamedImage(image, Path(f"image-{number:04d}"), True) for number, image in found]
+
+
 def _batches(
-    files: Sequence[ImageFile],
+    sources: Sequence[NamedImage],
     decomposer: Decomposer,
     batch_size: int,
     on_progress: Callable[[int, int], None],
 ) -> Iterator[DecodedBatch]:
     """Read images in batches."""
-    for start in range(0, len(files), batch_size):
+    for start in range(0, len(sources), batch_size):
         readable, images = [], []
-        for file in files[start : start + batch_size]:
+        for source in sources[start : start + batch_size]:
             try:
-                images.append(read_image(file.path, decomposer))
+                images.append(fit_image(source.image, _image_shape(decomposer)))
             except CelstackError:
-                if file.named:
+                if source.named:
                     raise
                 on_progress(0, 1)
                 continue
-            readable.append(file)
+            readable.append(source)
         if images:
-            yield DecodedBatch(readable, torch.stack(images))
+            yield DecodedBatch(readable, read_images(torch.stack(images), decomposer))
 
 
-def _refuse_overwrite(file: ImageFile, out: Path, decomposer: Decomposer) -> None:
+def _refuse_overwrite(source: NamedImage, out: Path, decomposer: Decomposer) -> None:
     """Raise if the output folder holds the decomposition of another image."""
-    before = out / file.name / "input.png"
+    before = out / source.name / "input.png"
     if not before.exists():
         return
     try:
         with Image.open(before, formats=["PNG"]) as picture:
             there = np.array(picture)
-        here = np.array(read_center_cropped(file.path, decomposer.canvas, decomposer.channels))
+        here = np.array(to_pil_image(fit_image(source.image, _image_shape(decomposer))))
     except Exception:  # damaged: there is nothing to protect, or nothing to write
         return
     if not np.array_equal(there, here):
+        name = source.image if isinstance(source.image, Path) else source.name
         raise CelstackError(
-            f"{before.parent}: holds the decomposition of another image than {file.path}, "
+            f"{before.parent}: holds the decomposition of another image than {name}, "
             "or of another size; choose another --out"
         )
 

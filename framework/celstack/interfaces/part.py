@@ -7,10 +7,17 @@ from abc import ABC
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from celstack.registry.signature import inspect_class
 from celstack.registry.validated import checked
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+ARGUMENTS = "_constructor_arguments"
+"""The attribute in which a part keeps what it was constructed with."""
+UNKNOWN: Any = object()
+"""An argument of a constructor that is not known any more."""
 
 
 class Part(ABC):
@@ -39,7 +46,7 @@ class Part(ABC):
         if "name" not in cls.__dict__:
             cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
         if "__init__" in cls.__dict__:
-            cls.__init__ = checked(cls.__init__)  # type: ignore[method-assign]
+            cls.__init__ = checked(cls.__init__, _remember)  # type: ignore[method-assign]
 
     def upgrade_weights(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
         """Convert weights, or optimizer moments, that an earlier version has saved.
@@ -53,3 +60,33 @@ class Part(ABC):
             The converted tensors; the argument itself where there is nothing to convert.
         """
         return weights
+
+
+class _Arguments(dict[str, Any]):
+    """Arguments of a constructor. Copies of a part share them, and pickles do without.
+
+    They may be large, or impossible to copy, and only the recipe of a run needs them.
+    """
+
+    def __deepcopy__(self, _: object) -> _Arguments:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(None), ()
+
+
+def constructor_arguments(part: Part) -> dict[str, Any]:
+    """Return the arguments that a part was constructed with, by name.
+
+    Where they are not known, as for dataclasses and unpickled parts, these are the attributes
+    of the names of all arguments; UNKNOWN for one that is not an attribute.
+    """
+    known: dict[str, Any] | None = part.__dict__.get(ARGUMENTS)
+    if known is not None:
+        return dict(known)
+    names = inspect_class(type(part)).names()
+    return {name: getattr(part, name, UNKNOWN) for name in names}
+
+
+def _remember(part: Part, arguments: dict[str, Any]) -> None:
+    part.__dict__[ARGUMENTS] = _Arguments(arguments)

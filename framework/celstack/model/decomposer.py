@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from celstack.errors import CelstackError
+from celstack.data.image_input import Images
 from celstack.geometry.sampling import pixel_centers, sample_canvas
 from celstack.geometry.soft_bounds import softclip
 from celstack.geometry.windows import Windows
@@ -18,6 +18,8 @@ from celstack.interfaces.prototype import Prototype
 from celstack.interfaces.selector import Selector
 from celstack.interfaces.transform import Transform
 from celstack.model.compositing import composite
+from celstack.model.model_input import model_input
+from celstack.model.scene_check import check_scene
 from celstack.model.sprite_warp import SpriteWarp, warp_sprites
 from celstack.model.transform_chain import TransformChain
 from celstack.scene import Rendering, Scene
@@ -116,16 +118,12 @@ class Decomposer(nn.Module):
         prediction: Prediction = self.predictor(images)
         return prediction
 
-    def explain(
-        self, images: Float[Tensor, "B C H W"], noise: Float[Tensor, "K H W"] | None = None
-    ) -> Scene:
-        """Find the scenes that reproduce these images best, if rendered with this noise."""
-        expected = (self.channels, *self.canvas)
-        if images.shape[1:] != expected:
-            made = f"made for images of shape {expected}" if self.channels else "not prepared"
-            raise CelstackError(
-                f"images of shape {tuple(images.shape[1:])}: the model is {made}"
-            )
+    def explain(self, images: Images, noise: Float[Tensor, "K H W"] | None = None) -> Scene:
+        """Find the scenes that reproduce these images best, if rendered with this noise.
+
+        In evaluation mode, images may be anything that ``celstack.read_images`` takes.
+        """
+        images = model_input(self, images, convert=not self.training)
         return self.selector.explain(images, self, noise, self.price is not None)
 
     @property
@@ -138,6 +136,8 @@ class Decomposer(nn.Module):
 
     def render(self, scene: Scene, noise: Float[Tensor, "K H W"] | None = None) -> Rendering:
         """Render scenes: images, layers, backdrops and visible masks."""
+        if not self.training:  # in a training step, scenes come from the selector
+            check_scene(scene, self.outline())
         return self._compose(scene, *self.render_layers(scene, noise))
 
     def _compose(

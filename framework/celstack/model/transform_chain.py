@@ -112,11 +112,11 @@ class TransformChain(nn.Module):
             The parameters, and the map that remains: identity if the solution is exact.
         """
         params = matrix.new_zeros(len(matrix), self.num_params)
-        for transform, own, active in reversed(list(self._slots(params))):
+        for index, (transform, own, active) in reversed(list(enumerate(self._slots(params)))):
             if isinstance(transform, Warp):
                 placed = transform.params_from_matrix(matrix) if active else None
                 if placed is not None:
-                    own.copy_(placed)
+                    params, own = self._replace(params, index, placed), placed
                 done = transform.matrix(own)
                 # A warp without a matrix cannot be solved for, and stays at rest.
                 matrix = matrix if done is None else factor_out(matrix, done[:, :2])
@@ -133,15 +133,13 @@ class TransformChain(nn.Module):
         Returns:
             The new parameters; None if there is no such warp.
         """
-        params = params.clone()
-        for transform, own, active in reversed(list(self._slots(params))):
+        for index, (transform, own, active) in reversed(list(enumerate(self._slots(params)))):
             matrix = transform.matrix(own) if active and isinstance(transform, Warp) else None
             if isinstance(transform, Warp) and matrix is not None:
                 flat = matrix[:, :2] / (matrix[:, 2:, 2:] if matrix.shape[1] == 3 else 1.0)
                 placed = transform.params_from_matrix(compose_matrices(flat, change))
                 if placed is not None:
-                    own.copy_(placed)
-                    return params
+                    return self._replace(params, index, placed)
         return None
 
     def tint(
@@ -163,13 +161,22 @@ class TransformChain(nn.Module):
 
         None if no active transform can multiply colors by gains and add offsets.
         """
-        params = params.clone()
-        for transform, own, active in self._slots(params):
+        for index, (transform, _, active) in enumerate(self._slots(params)):
             tinted = transform.tint(gains, offsets) if active else None
             if tinted is not None:
-                own.copy_(tinted)
-                return params
+                return self._replace(params, index, tinted)
         return None
+
+    def _replace(
+        self, params: Float[Tensor, "n P"], index: int, own: Float[Tensor, "n p"]
+    ) -> Float[Tensor, "n P"]:
+        """Return parameters with those of one transform replaced.
+
+        Not in place: the parameters may be predictions, which carry gradients.
+        """
+        parts = list(params.split(self.sizes, dim=1))
+        parts[index] = own.to(params).expand_as(parts[index])
+        return torch.cat(parts, dim=1)
 
     def _slots(
         self, params: Float[Tensor, "n P"]

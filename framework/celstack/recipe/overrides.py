@@ -42,18 +42,24 @@ def override(table: Table, changes: Iterable[str | Override]) -> None:
 def parse(text: str, option: str = "--set") -> Override:
     """Parse ``path=value``, or raise CelstackError."""
     path, equals, value = text.partition("=")
-    if not equals or not PATH.fullmatch(path):
+    keys = parse_path(path if equals else "", f"{option} {text}")
+    return Override(keys, parse_value(value.strip(), f"{option} {text}"), option)
+
+
+def parse_path(path: str, said: str) -> list[str | int]:
+    """Parse ``transforms.layer[0].use``, or raise CelstackError; errors quote ``said``."""
+    if not PATH.fullmatch(path):
         raise CelstackError(
-            f"{option} {text}: write path=value, as in selector.sweeps=3 "
+            f"{said}: write path=value, as in selector.sweeps=3 "
             "or transforms.layer[0].use=color"
         )
     if path.strip() == "extends":
-        raise CelstackError(f"{option} {text}: 'extends' cannot be overridden")
+        raise CelstackError(f"{said}: 'extends' cannot be overridden")
     # Numbers of ten digits or more are keys, not indices.
     keys = [int(p) if p.isdigit() and len(p) < 10 else p for p in PIECE.findall(path)]
     if len(keys) > MAX_DEPTH:
-        raise CelstackError(f"{option} {path[:20]}...: more than {MAX_DEPTH} tables deep")
-    return Override(keys, parse_value(value.strip(), f"{option} {text}"), option)
+        raise CelstackError(f"{said[:30]}...: more than {MAX_DEPTH} tables deep")
+    return keys
 
 
 def parse_value(value: str, said: str) -> Any:

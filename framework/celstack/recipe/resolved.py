@@ -34,6 +34,8 @@ class ResolvedRecipe(NamedTuple):
     """The unmodified text of the recipe's file."""
     chosen: Mapping[str, Any] = {}
     """Values that were ``"auto"``, by path."""
+    runnable: bool = True
+    """False for an assembly made in Python that no recipe can express."""
 
     def as_table(self) -> dict[str, Any]:
         """Return the full configuration as one table, which can be run again."""

@@ -86,7 +86,32 @@ class Catalog:
             raise outcome
         return outcome
 
+    def name_of(self, kind: str, part: type[Any], likely: str) -> str | None:
+        """Return the name of the plugin that provides a class; None if none does.
+
+        Args:
+            kind: The kind of the part.
+            part: Its class.
+            likely: The name that is tried first; then those of the same top-level package.
+        """
+        package = part.__module__.partition(".")[0]
+        same = [n for n in self.names(kind) if _top_package(self._known[kind, n]) == package]
+        for name in [likely, *same]:
+            try:
+                found = self.load(kind, name)
+            except CelstackError:
+                continue
+            # Not compared by identity, because notebooks reload modules.
+            if (found.__module__, found.__qualname__) == (part.__module__, part.__qualname__):
+                return name
+        return None
+
     def _explain_absence(self, kind: str, name: str) -> str:
+        if ":" in name:
+            return (
+                f"{format_value(name)} was made in Python, in a way that a recipe cannot "
+                "express; open the run there: celstack.open_run(folder, assembly=assembly)"
+            )
         known = self.names(kind)
         text = f"no {kind} is called {format_value(name)}{did_you_mean(name, known)}"
         others = [KINDS[other].title for other, same in self._known if same == name]
@@ -99,6 +124,10 @@ class Catalog:
             if plugin.refused and (plugin.entry.name == f"{kind}-{name}" or malformed):
                 text += f"; refused plugin: {plugin.title}: {plugin.refused}"
         return text
+
+
+def _top_package(plugin: Plugin) -> str:
+    return plugin.entry.module.partition(".")[0]
 
 
 def _load(plugin: Plugin) -> type[Any]:

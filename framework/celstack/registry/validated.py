@@ -17,8 +17,16 @@ from celstack.text import did_you_mean
 Made = TypeVar("Made")
 
 
-def checked(init: Callable[..., None]) -> Callable[..., None]:
-    """Wrap a constructor to check its arguments, with the messages of a recipe."""
+def checked(
+    init: Callable[..., None],
+    remember: Callable[[Any, dict[str, Any]], None] = lambda _made, _arguments: None,
+) -> Callable[..., None]:
+    """Wrap a constructor to check its arguments, with the messages of a recipe.
+
+    Args:
+        init: The constructor.
+        remember: Called with the object and the checked arguments, before the constructor.
+    """
     signature = inspect.signature(init)
     several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     open_ended = any(p.kind == p.VAR_KEYWORD for p in signature.parameters.values())
@@ -42,6 +50,9 @@ def checked(init: Callable[..., None]) -> Callable[..., None]:
             except CoercionError as error:
                 where = f"{type(self).__name__}({name}{error.place}=...)"
                 raise CelstackError(f"{where}: {error.text}") from None
+        # Not where the constructor of a subclass, with arguments of its own, calls this one.
+        if type(self).__init__ is check_and_call:
+            remember(self, {name: bound.arguments[name] for name in list(bound.arguments)[1:]})
         init(*bound.args, **bound.kwargs)
 
     return check_and_call

@@ -69,7 +69,7 @@ def _cost(log: TrainingLog, table: dict[str, Any], cores: Any) -> dict[str, str]
 def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
-    except (OSError, ValueError):  # A run assembled in Python has no recipe.
+    except (OSError, ValueError):  # runs of 0.1.0 that were assembled in Python
         return ""
 
 

@@ -96,7 +96,8 @@ class RunDirectory:
 
         self._write("recipe.toml", resolved.text)
         self._write("environment.json", json.dumps(environment(), indent=2) + "\n")
-        heading = f"# {resolved.source}, including defaults; can be run again.\n"
+        again = "can be run again" if resolved.runnable else "made in Python, not a full recipe"
+        heading = f"# {resolved.source}, including defaults; {again}.\n"
         # Written last, because its presence marks the folder of a run.
         self._write("resolved.toml", heading + tomli_w.dumps(resolved.as_table()))
 

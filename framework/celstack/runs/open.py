@@ -34,7 +34,10 @@ class OpenRun:
 
 
 def open_run(
-    folder: str | Path, overrides: Iterable[str] = (), data: str | Path | None = None
+    folder: str | Path,
+    overrides: Iterable[str] = (),
+    data: str | Path | None = None,
+    assembly: Assembly | None = None,
 ) -> OpenRun:
     """Open a run, on the CPU and in evaluation mode.
 
@@ -42,6 +45,8 @@ def open_run(
         folder: The folder of the run.
         overrides: Changes of its recipe, as ``--set`` takes them.
         data: Another root for the dataset; no image is read here.
+        assembly: The assembly of a run that was made in Python, where no recipe can express
+            it: with parts that are not installed plugins, say. By default, its recipe's.
 
     Example:
         >>> run = celstack.open_run("runs/tetrominoes/2026-01-31-12.00.00-seed0")
@@ -51,7 +56,10 @@ def open_run(
     folder = Path(folder)
     check_run(folder)
     state = read_checkpoint(folder / "checkpoint.pt")
-    assembly = _assemble(folder, overrides, data)
+    if assembly is None:
+        assembly = _assemble(folder, overrides, data)
+    elif data is not None or tuple(overrides):
+        raise CelstackError("open_run: takes an assembly, or overrides and data of a recipe")
     decomposer = assembly.decomposer()
     # Initialized from noise, because the weights are loaded next and no data is needed.
     with torch.random.fork_rng(devices=[]):

@@ -29,6 +29,7 @@ from celstack.training.evaluate import score
 from celstack.training.health import HealthCheck
 from celstack.training.initialize import init_model
 from celstack.training.optimizer import build_optimizer, set_learning_rates
+from celstack.training.run_folder import load_planned, open_directory
 from celstack.training.run_state import RunState
 from celstack.training.step import take_step
 
@@ -43,7 +44,7 @@ class Trained:
 
 
 def run(
-    assembly: Assembly,
+    assembly: Assembly | str | Path,
     directory: RunDirectory | str | Path | None = None,
     device: str = "cpu",
     resume: bool = False,
@@ -54,39 +55,29 @@ def run(
     return the same model and scores, and rank 0 alone writes files and calls observers.
 
     Args:
-        assembly: The parts and settings of the run.
+        assembly: The parts and settings of the run; or the path or name of a recipe.
         directory: A run directory; or a folder, in which a new run folder is made; or None,
             to write nothing. With ``resume``, the folder is that of the run.
         device: ``"cpu"``, ``"cuda"`` or ``"auto"``.
         resume: Continue a stopped run of the same assembly, with bit-identical results.
 
     Example:
-        trained = run(assembly, "runs")
-        print(trained.scores, trained.folder)
+        >>> trained = celstack.run(assembly, "runs")  # or run("smoke.toml", "runs")
+        >>> print(trained.scores, trained.folder)
     """
+    assembly, resolved = load_planned(assembly)
     require_consistent(assembly)
     if resume and directory is None:
         raise CelstackError("resume=True: needs the directory of the run to resume")
     group = init_process_group(device)
     with ExitStack() as stack:
         with group.raise_on_all_ranks():
-            own = _directory(assembly, directory, resume) if group.is_main else None
+            own = None
+            if group.is_main:
+                own = open_directory(assembly, resolved, directory, resume)
             if own is not None:
                 stack.enter_context(own.locked())
         return _run(assembly, own, Engine(group, assembly.training.precision), resume)
-
-
-def _directory(
-    assembly: Assembly, directory: RunDirectory | str | Path | None, resume: bool
-) -> RunDirectory | None:
-    if directory is None or isinstance(directory, RunDirectory):
-        return directory
-    folder = Path(directory)
-    if not resume:
-        return RunDirectory.create(folder, assembly.dataset.name, assembly.seed)
-    if not folder.is_dir():
-        raise CelstackError(f"{folder}: there is no such folder")
-    return RunDirectory(folder)
 
 
 def _run(

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from celstack import Decomposer
+import celstack
+from celstack import CelstackError, Decomposer
 from celstack.export.edit_figure import COLUMNS, draw_figure, edit_scene, fullest_image
 from celstack.export.scene_editing import (
     move_objects,
@@ -121,6 +122,85 @@ def test_editing_leaves_all_other_parameters_alone():
     assert torch.equal(moved.layer_params[..., :6], scene.layer_params[..., :6])
     assert torch.equal(coloured.layer_params[..., 6:], moved.layer_params[..., 6:])
     assert torch.equal(scene.layer_params[0, 0, 6:], torch.zeros(3))
+
+
+EDITS = {
+    "move": lambda decomposer, scene: move_objects(decomposer, scene, (0.25, 0.0)),
+    "resize": lambda decomposer, scene: resize_objects(decomposer, scene, 0.5),
+    "recolor": lambda decomposer, scene: recolor_sprites(decomposer, scene, (0.9, 0.2, 0.4)),
+    "swap": lambda decomposer, scene: swap_sprites(decomposer, scene, 1),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+@pytest.mark.parametrize("chain", ["layer", "sprite"])
+def test_a_scene_that_carries_gradients_is_edited_like_any_other(chain, edit):
+    decomposer = model(**{chain: [Color(), Position()]})
+    scene = scene_of(decomposer)
+    weight = torch.ones((), requires_grad=True)
+    predicted = scene.evolve(
+        sprite_params=scene.sprite_params * weight, layer_params=scene.layer_params * weight
+    )
+
+    edited, same = edit(decomposer, predicted), edit(decomposer, scene)
+
+    assert torch.equal(edited.sprite, same.sprite)
+    assert torch.equal(edited.layer_params, same.layer_params)
+    assert torch.equal(edited.sprite_params, same.sprite_params)
+
+
+def test_one_value_stands_for_all_layers():
+    decomposer = model([Color(), Position()])
+    scene = scene_of(decomposer, (0, 1))
+
+    one = move_objects(decomposer, scene, (0.25, -0.125))
+    each = move_objects(decomposer, scene, torch.tensor([[[0.25, -0.125]] * 2]))
+
+    assert torch.equal(one.layer_params, each.layer_params)
+
+
+@pytest.mark.parametrize(
+    ("edit", "line"),
+    [
+        (
+            lambda d, s: move_objects(d, s, torch.zeros(1, 5, 2)),
+            r"by: has shape \(1, 5, 2\); this scene needs \(1, 2, 2\), or one value for",
+        ),
+        (
+            lambda d, s: recolor_sprites(d, s, (1.0, 0.0)),
+            r"colors: has shape \(2,\); this scene",
+        ),
+        (lambda d, s: move_objects(d, s, "left"), "by: not numbers: "),
+        (lambda d, s: move_objects(d, s, (0.0, float("nan"))), "by: must be finite numbers"),
+        (lambda d, s: swap_sprites(d, s, 0.5), "by: must be integers, not torch.float32"),
+        (lambda d, s: swap_sprites(d, s, torch.zeros(3, 5).long()), r"by: has shape \(3, 5\)"),
+        (lambda d, s: resize_objects(d, s, 0.0), "factor=0.0: must be a number of more than 0"),
+        (
+            lambda d, s: d.render(s.evolve(sprite=torch.tensor([[0, 7]]))),
+            "scene.sprite: there is no sprite 7; this model has sprites 0 to 1, or -1 for an",
+        ),
+        (
+            lambda d, s: move_objects(d, s.evolve(sprite=torch.tensor([[-2, 0]])), (0, 1)),
+            "scene.sprite: there is no sprite -2",
+        ),
+        (
+            lambda d, s: d.render(s.evolve(layer_params=torch.zeros(1, 2, 4))),
+            r"scene.layer_params: has shape \(1, 2, 4\); .* this model needs \(1, 2, 9\)",
+        ),
+    ],
+)
+def test_a_bad_edit_is_one_line(edit, line):
+    decomposer = model([Color(), Position()]).eval()
+
+    with pytest.raises(CelstackError, match=line) as error:
+        edit(decomposer, scene_of(decomposer))
+
+    assert "\n" not in str(error.value)
+
+
+def test_edits_are_public():
+    assert celstack.move_objects is move_objects
+    assert {"swap_sprites", "recolor_sprites", "resize_objects"} <= set(celstack.__all__)
 
 
 def test_what_no_transform_can_do_is_not_done():

@@ -52,9 +52,20 @@ def test_explain_and_render_are_two_verbs(model):
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 40, 40), (2, 1, 35, 35), (2, 3, 35, 36)])
-def test_images_of_another_shape_are_refused(model, shape):
+def test_images_of_another_shape_are_refused_in_training(model, shape):
     with pytest.raises(CelstackError, match=r"made for images of shape \(3, 35, 35\)"):
-        model.explain(torch.rand(shape))
+        model.train().explain(torch.rand(shape))
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 40, 40), (2, 1, 35, 35), (2, 3, 35, 36)])
+def test_images_of_another_shape_are_converted_in_evaluation(model, shape):
+    images = torch.rand(shape)
+
+    scene = model.explain(images)
+
+    expected = model.explain(celstack.read_images(images, model))
+    assert torch.equal(scene.sprite, expected.sprite)
+    assert torch.equal(scene.layer_params, expected.layer_params)
 
 
 def test_a_model_that_is_not_prepared_says_so():

@@ -519,7 +519,8 @@ def test_a_run_directory_holds_what_was_learned(directory):
     scores = {"metrics.json", "scores.json", "evaluation.json", "census.json"}
     kept = {".lock", "log.jsonl", "checkpoint.pt", "examples.png", "best.png"}
     examples = {name for name in files if name.startswith("examples/")}
-    assert files - examples == {*kept, *scores, *sprites}
+    recipe = {"recipe.toml", "resolved.toml", "environment.json"}
+    assert files - examples == {*kept, *scores, *sprites, *recipe}
     assert len(examples) > 0
     assert trained.folder == folder
     assert json.loads((folder / "metrics.json").read_text()) == trained.scores

@@ -4,7 +4,17 @@ import pytest
 import torch
 from torch import nn
 
-from celstack import Assembly, CelstackError, Encoder, Evaluation, Stage, Training, Transforms
+from celstack import (
+    Assembly,
+    CelstackError,
+    Encoder,
+    Evaluation,
+    Observer,
+    Stage,
+    Training,
+    Transforms,
+    hookimpl,
+)
 from celstack.training.distributed.engine import Engine
 from celstack.training.initialize import init_model
 from celstack.training.loop import run
@@ -80,14 +90,19 @@ def test_fewer_bits_learn_nearly_the_same(precision):
 
 
 def test_a_run_that_goes_on_scales_its_loss_as_it_did(tmp_path):
-    long, short = make("fp16"), make("fp16", stages=[Stage(steps=4)])
-    whole = run(long)
-    folder = run(short, tmp_path).folder
-    for name in ("metrics.json", "scores.json"):
-        (folder / name).unlink()
+    class Stop(Observer):
+        @hookimpl
+        def celstack_step_finished(self, step):
+            if step == 4:
+                raise KeyboardInterrupt
+
+    whole = run(make("fp16"))
+    with pytest.raises(KeyboardInterrupt):
+        run(make("fp16", observers=[Stop()]), tmp_path)
+    (folder,) = tmp_path.glob("*/*")
 
     saved = torch.load(folder / "checkpoint.pt", weights_only=True)["scaler"]
-    again = run(long, folder, resume=True)
+    again = run(make("fp16"), folder, resume=True)
 
     assert saved["_growth_tracker"] == 4
     assert torch.equal(again.decomposer.sprites.colour, whole.decomposer.sprites.colour)
