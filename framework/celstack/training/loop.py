@@ -8,6 +8,7 @@ from pathlib import Path
 
 import attrs
 
+from celstack.data.availability import require_images
 from celstack.data.loader import batch_size_at, shuffled_batches, to_device
 from celstack.errors import CelstackError
 from celstack.evaluation.sprite_stats import SpriteStats
@@ -67,6 +68,7 @@ def run(
     require_consistent(assembly)
     if resume and directory is None:
         raise CelstackError("resume=True: needs the directory of the run to resume")
+    require_images(assembly.dataset, assembly.batch_sizes())
     group = init_process_group(device)
     with ExitStack() as stack:
         with group.raise_on_all_ranks():

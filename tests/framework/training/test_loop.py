@@ -7,7 +7,7 @@ import torch
 from PIL import Image
 
 from celstack.cli.output import printed_warnings
-from celstack.errors import RunFailedError
+from celstack.errors import CelstackError, RunFailedError
 from celstack.evaluation.visualize import draw_examples
 from celstack.hookspecs import hookimpl
 from celstack.interfaces.dataset import Batch
@@ -422,6 +422,28 @@ def test_an_image_that_is_not_a_number_stops_the_run_and_the_term_is_named():
     assert str(failed.value).startswith(said)
     assert diary.heard[-1].startswith("stopped at ")
     assert diary.heard[-1].endswith(str(failed.value))
+
+
+class Bright(PlainDataset):
+    """Has values up to 255 in one split."""
+
+    def __init__(self, split):
+        self.split = split
+
+    def read(self, split, indices):
+        batch = super().read(split, indices)
+        return Batch(batch.images * (255 if split == self.split else 1))
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_images_are_checked_before_anything_is_written(tmp_path, split):
+    diary = Diary()
+
+    with pytest.raises(CelstackError, match=f"bright: the first images of '{split}': images"):
+        run(make(dataset=Bright(split), observers=[diary]), tmp_path)
+
+    assert diary.heard == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def spoilt_run(directory):

@@ -36,6 +36,7 @@ def main(arguments: argparse.Namespace) -> None:
         raise CelstackError(f"--images {arguments.images}: must be at least 1")
 
     from celstack.cli.output import print_line
+    from celstack.data.availability import require_images
     from celstack.evaluation.score_metadata import image_scores, percentages
     from celstack.progress import WorkProgress
     from celstack.recipe.assembly import Evaluation
@@ -58,6 +59,7 @@ def main(arguments: argparse.Namespace) -> None:
         batch_size=assembly.evaluation.batch_size,
     )
     decomposer = opened.decomposer.to(find_device(arguments.device))
+    require_images(assembly.dataset, {evaluation.split: evaluation.batch_size})
     count = min(evaluation.images, assembly.dataset.count(evaluation.split))
     print_line(
         f"{folder} after step {opened.step}, on {count} images of the split {evaluation.split}"
