@@ -21,7 +21,9 @@ def image_shape_problem(shape: Any) -> str:
     """Return what is wrong with the ``image_shape`` of a dataset; empty if nothing is."""
     told = f"image_shape is {format_value(shape)}"
     sides = tuple(shape) if isinstance(shape, tuple | list) else ()
-    if len(sides) != 3 or not all(isinstance(side, Integral) and int(side) > 0 for side in sides):
+    if len(sides) != 3 or not all(
+        isinstance(side, Integral) and int(side) > 0 for side in sides
+    ):
         return f"{told}; it must be three positive integers (C, H, W)"
     if sides[0] <= MAX_CHANNELS:
         return ""

@@ -11,6 +11,7 @@ import attrs
 from celstack.data.availability import require_images
 from celstack.data.loader import batch_size_at, shuffled_batches, to_device
 from celstack.errors import CelstackError
+from celstack.evaluation.metric_list import warn_of_failures
 from celstack.evaluation.sprite_stats import SpriteStats
 from celstack.model.decomposer import Decomposer
 from celstack.recipe.assembly import Assembly, Stage
@@ -121,6 +122,7 @@ def _train_and_evaluate(
         _train(assembly, state, callbacks, stopping, health)
         decomposer.eval()
         stats = SpriteStats(decomposer.sprites.count)
+        failures: dict[str, str] = {}
         scores = score(
             decomposer,
             assembly.dataset,
@@ -129,12 +131,16 @@ def _train_and_evaluate(
             watch=lambda _: stopping.check(),
             stats=stats,
             engine=state.engine,
+            failures=failures,
         )
+        warn_of_failures(failures, state.folder)
         callbacks.notify(
             "celstack_evaluated", step=state.step, scores=scores, decomposer=decomposer
         )
         if directory:
-            directory.save_results(collect_results(decomposer, assembly, scores, stats))
+            directory.save_results(
+                collect_results(decomposer, assembly, scores, stats, failures)
+            )
     # Also for KeyboardInterrupt: save a checkpoint and notify observers before the run ends.
     except BaseException as error:
         state.save_on_exit()

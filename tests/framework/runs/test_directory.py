@@ -276,7 +276,13 @@ def test_what_scores_are_for_is_saved(directory, model):
     )
 
     about = json.loads((directory.folder / "evaluation.json").read_text())
-    assert about == {"split": "test", "images": 8, "files": [], "percent": ["half"]}
+    assert about == {
+        "split": "test",
+        "images": 8,
+        "files": [],
+        "percent": ["half"],
+        "failed": {},
+    }
 
 
 def test_a_metric_that_was_not_measured_has_no_scores_either(directory, model):

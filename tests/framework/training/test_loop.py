@@ -446,6 +446,36 @@ def test_images_are_checked_before_anything_is_written(tmp_path, split):
     assert list(tmp_path.iterdir()) == []
 
 
+class Broken(PlainMetric):
+    """Fails when all has been learned."""
+
+    def compute(self):
+        raise ValueError("no way")
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_metric_that_fails_costs_only_itself(directory, caplog, resume):
+    def interrupt(step):
+        raise KeyboardInterrupt
+
+    metrics = [PlainMetric(), Broken()]
+    if resume:
+        with pytest.raises(KeyboardInterrupt):
+            run(make(metrics=metrics, observers=[Diary(interrupt)]), directory)
+
+    scores = run(make(metrics=metrics), directory, resume=resume).scores
+
+    folder = directory.folder
+    assert list(scores) == ["plain_metric"]
+    assert json.loads((folder / "metrics.json").read_text()) == scores
+    reason = "it failed in compute: ValueError: no way"
+    assert json.loads((folder / "evaluation.json").read_text())["failed"] == {"broken": reason}
+    assert caplog.messages == [
+        f"metric broken has no score: {reason}; when it is mended, evaluate again with: "
+        f"celstack evaluate {folder}"
+    ]
+
+
 def spoilt_run(directory):
     """Run until the spoilt image comes, in the second step."""
     diary = Diary()

@@ -37,6 +37,7 @@ def main(arguments: argparse.Namespace) -> None:
 
     from celstack.cli.output import print_line
     from celstack.data.availability import require_images
+    from celstack.evaluation.metric_list import warn_of_failures
     from celstack.evaluation.score_metadata import image_scores, percentages
     from celstack.progress import WorkProgress
     from celstack.recipe.assembly import Evaluation
@@ -64,14 +65,23 @@ def main(arguments: argparse.Namespace) -> None:
     print_line(
         f"{folder} after step {opened.step}, on {count} images of the split {evaluation.split}"
     )
+    failures: dict[str, str] = {}
     with WorkProgress("evaluating images", count) as progress:
         scores = score(
-            decomposer, assembly.dataset, assembly.metrics, evaluation, progress.advance
+            decomposer,
+            assembly.dataset,
+            assembly.metrics,
+            evaluation,
+            progress.advance,
+            failures=failures,
         )
+    warn_of_failures(failures, folder)
     same_settings = (
         evaluation == assembly.evaluation and not arguments.set and not arguments.data
     )
     print_scores(scores, read_stored_metrics(folder) if same_settings else {})
+    if not scores and not failures:
+        print_line("no metrics: the images lack the ground truth that they need")
     settings = {
         "step": opened.step,
         "split": evaluation.split,
@@ -83,6 +93,7 @@ def main(arguments: argparse.Namespace) -> None:
         "percent": percentages(assembly.metrics, scores),
         "metrics": scores,
         "scores": image_scores(assembly.metrics, scores),
+        "failed": failures,
     }
     try:
         path = RunDirectory(folder).save_evaluation(settings, results)
@@ -120,8 +131,6 @@ def print_scores(scores: Mapping[str, float], stored: Mapping[str, float]) -> No
     ]
     if same and len(same) == len(stored):
         print_line("same as in metrics.json")
-    if not scores:
-        print_line("no metrics: the images lack the ground truth that they need")
 
 
 def scores_equal(left: float, right: float) -> bool:
