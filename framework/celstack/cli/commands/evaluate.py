@@ -35,7 +35,7 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.images is not None and arguments.images < 1:
         raise CelstackError(f"--images {arguments.images}: must be at least 1")
 
-    from celstack.cli.output import print_line
+    from celstack.cli.output import print_line, print_warning
     from celstack.data.availability import require_images
     from celstack.evaluation.metric_list import warn_of_failures
     from celstack.evaluation.score_metadata import image_scores, percentages
@@ -47,6 +47,8 @@ def main(arguments: argparse.Namespace) -> None:
     from celstack.training.evaluate import score
 
     opened = open_run(folder, arguments.set, arguments.data)
+    for name, reason in opened.left_out.items():
+        print_warning(f"metric {name} is left out: {reason}")
     assembly = opened.assembly
     splits = assembly.dataset.splits
     if arguments.split not in (None, *splits):
