@@ -6,6 +6,7 @@ import ctypes
 import os
 import platform
 import sys
+from collections.abc import Mapping
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -59,12 +60,20 @@ def tune_allocator() -> None:
         mallopt(TRIM_THRESHOLD, TRIM_BYTES)
 
 
-def environment() -> dict[str, Any]:
-    """Return the machine, the versions of packages and the command, for run folders."""
+def environment(plugins: Mapping[str, tuple[str, str]] | None = None) -> dict[str, Any]:
+    """Return the machine, the versions of packages and the command, for run folders.
+
+    Args:
+        plugins: Package and version of every plugin in use, by the name of its entry point.
+    """
+    packages = {name: version(name) for name in REPORTED_PACKAGES}
+    for package, installed in (plugins or {}).values():
+        packages.setdefault(package, installed)
     return {
         "python": sys.version.split()[0],
         "platform": platform.platform(),
         "cores": os.cpu_count(),
-        "packages": {name: version(name) for name in REPORTED_PACKAGES},
+        "packages": packages,
+        "plugins": {name: package for name, (package, _) in sorted((plugins or {}).items())},
         "command": sys.argv,
     }

@@ -13,6 +13,7 @@ from celstack.report.scores import class_matrix, format_image_scores, read_sprit
 from celstack.report.training_log import read_training_log
 from celstack.runs.comparison import as_markdown, compare
 from celstack.runs.finished import read_finished
+from celstack.runs.used_packages import read_used_packages
 
 PIECES = ['"', "[", "]", "{", "}", ",", "=", "NaN", "null", "\n", "1e999", "0"]
 WORDS = ["train", "test", "ari", "mse", "tetrominoes"]
@@ -38,6 +39,7 @@ class RunFiles(Kind):
         finished = read_finished(self.run)
         as_markdown(compare([finished, finished], each=True))
         read_run_info(self.run, read_training_log(self.run / "log.jsonl"))
+        read_used_packages(self.run)
         format_image_scores(self.run, ["ari"])
         stats = read_sprite_stats(self.run)
         if stats is not None:

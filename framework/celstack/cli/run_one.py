@@ -110,7 +110,7 @@ def _assemble(resolved: ResolvedRecipe, catalog: Catalog, device: str, quiet: bo
 
     assembly = assemble(resolved, catalog)
     find_device(device)
-    require_images(assembly.dataset, ("train", assembly.evaluation.split))
+    require_images(assembly.dataset, assembly.batch_sizes())
     if quiet:
         printing = [observer for observer in assembly.observers if observer.terminal]
         for observer in printing:

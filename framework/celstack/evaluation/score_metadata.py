@@ -10,11 +10,13 @@ if TYPE_CHECKING:
     from celstack.recipe.assembly import Assembly
 
 
-def score_metadata(assembly: Assembly, scores: Mapping[str, float]) -> dict[str, Any]:
+def score_metadata(
+    assembly: Assembly, scores: Mapping[str, float], failures: Mapping[str, str]
+) -> dict[str, Any]:
     """Return what scores were measured on, and which of them tables show in percent.
 
     ``files`` are the published files of the dataset, empty if its data is whatever lies in
-    its ``root``.
+    its ``root``. ``failed`` says why metrics have no score.
     """
     split, images = assembly.evaluation.split, assembly.evaluation.images
     return {
@@ -22,6 +24,7 @@ def score_metadata(assembly: Assembly, scores: Mapping[str, float]) -> dict[str,
         "images": min(images, assembly.dataset.count(split)),
         "files": list(assembly.dataset.files),
         "percent": percentages(assembly.metrics, scores),
+        "failed": dict(failures),
     }
 
 
@@ -35,4 +38,8 @@ def image_scores(
 ) -> dict[str, list[float]]:
     """Return the scores of each image, for the metrics in ``scores`` that keep them."""
     kept = [metric for metric in metrics if metric.name in scores]
-    return {metric.name: list(metric.scores) for metric in kept if metric.scores is not None}
+    return {
+        metric.name: list(map(float, metric.scores))
+        for metric in kept
+        if metric.scores is not None
+    }

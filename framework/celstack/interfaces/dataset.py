@@ -103,6 +103,7 @@ class Dataset(Part):
         global random state.
         Images are float32 in [0, 1] and have the shape ``image_shape``; labels are int64.
         One split is called ``train``, no split is empty, and a dataset can be pickled.
+        Before its first step, a run checks the first batch of each split that it uses.
     """
 
     splits: tuple[str, ...] = ("train", "test")

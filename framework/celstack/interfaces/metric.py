@@ -18,6 +18,9 @@ class Metric(Part):
         ``reset`` discards all batches.
         The fields of Batch named in ``needs`` are not None when ``update`` is called; for a
         dataset that lacks them the metric is left out, not zero.
+
+    A metric that raises, or returns no number, is left out with a warning that says why; the
+    other scores of the run are kept.
     """
 
     needs: tuple[str, ...] = ()

@@ -146,3 +146,10 @@ class Assembly:
             selector=deepcopy(self.selector),
             predictor=deepcopy(self.predictor),
         )
+
+    def batch_sizes(self) -> dict[str, int]:
+        """Return the splits that a run reads, and how many images at a time."""
+        sizes = {"train": self.training.batch_size}
+        evaluated = min(self.evaluation.images, self.evaluation.batch_size)
+        sizes.setdefault(self.evaluation.split, evaluated)
+        return sizes

@@ -7,11 +7,14 @@ from typing import Any
 
 import attrs
 
+from celstack.data.batch_checks import image_shape_problem
 from celstack.errors import CelstackError, Problem, RecipeError
+from celstack.interfaces.dataset import Dataset
 from celstack.interfaces.selector import Selector
 from celstack.interfaces.transform import Transform, Warp
 from celstack.recipe.assembly import Assembly, Stage
 from celstack.recipe.stage_transforms import check_stage_transforms
+from celstack.text import describe_error
 
 
 def require_consistent(assembly: Assembly) -> None:
@@ -23,14 +26,26 @@ def require_consistent(assembly: Assembly) -> None:
 
 def check_consistency(assembly: Assembly) -> list[Problem]:
     """Return all inconsistencies, each with its path in a recipe."""
+    problems = [*_check_stages(assembly), *_check_leftovers(assembly)]
+    if text := _image_shape_problem(assembly.dataset):
+        return [*problems, Problem("dataset", text)]  # the others depend on the shape
     return [
-        *_check_stages(assembly),
-        *_check_leftovers(assembly),
+        *problems,
         *_check_sizes(assembly),
         *_check_selectors(assembly),
         *_check_teachers(assembly),
         *_check_splits(assembly),
     ]
+
+
+def _image_shape_problem(dataset: Dataset) -> str:
+    try:
+        return image_shape_problem(dataset.image_shape)
+    except CelstackError as error:
+        return str(error)
+    # Any other exception of a plugin is reported as a mistake in the recipe, too.
+    except Exception as error:
+        return f"its image_shape is unknown: {describe_error(error)}"
 
 
 def _check_stages(assembly: Assembly) -> list[Problem]:

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import deepcopy
 from importlib import import_module
-from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any, get_args, get_origin
 
 from celstack.errors import CelstackError, Problem, RecipeError
 from celstack.keypath import format_path, join
@@ -22,8 +21,16 @@ from celstack.recipe.resolved import Node, ResolvedRecipe
 from celstack.recipe.stage_transforms import check_stage_transforms
 from celstack.registry.catalog import Catalog
 from celstack.registry.coerce import CoercionError, coerce, describe
-from celstack.registry.kinds import KIND_OF_INTERFACE, KINDS
-from celstack.registry.signature import REQUIRED, SETTINGS, Option, Signature, inspect_class
+from celstack.registry.kinds import KINDS
+from celstack.registry.signature import (
+    REQUIRED,
+    Option,
+    Signature,
+    inspect_class,
+    kind_name,
+    settings_name,
+    without_none,
+)
 from celstack.registry.static_signature import (
     NotStaticallyReadable,
     read_class,
@@ -35,11 +42,20 @@ ROOT = "Assembly"
 ASSEMBLY_MODULE = "celstack.recipe.assembly"
 
 
-def resolve(recipe: Recipe, catalog: Catalog) -> ResolvedRecipe:
-    """Validate a recipe and fill in defaults, or raise RecipeError with all mistakes."""
+def resolve(
+    recipe: Recipe, catalog: Catalog, given: Mapping[str, Any] | None = None
+) -> ResolvedRecipe:
+    """Validate a recipe and fill in defaults, or raise RecipeError with all mistakes.
+
+    Args:
+        recipe: The recipe.
+        catalog: The installed plugins.
+        given: Parts that are built already, by path; their tables are not validated.
+    """
     table = deepcopy(recipe.table)
     paths = find_auto(table)
     resolver = _Resolver(catalog)
+    resolver.given = given or {}
     chosen: dict[str, Any] = {}
     if paths:
         try:
@@ -53,7 +69,18 @@ def resolve(recipe: Recipe, catalog: Catalog) -> ResolvedRecipe:
         resolver.check_stages(root)
     if resolver.problems:
         raise RecipeError(recipe.source, resolver.problems)
-    return ResolvedRecipe(recipe.name, recipe.source, root, recipe.text, chosen)
+    plugins = [catalog.find(node.kind, node.use) for node in root.parts()]
+    packages = {plugin.entry.name: (plugin.package, plugin.version) for plugin in plugins}
+    return ResolvedRecipe(recipe.name, recipe.source, root, recipe.text, chosen, packages)
+
+
+def resolve_part(source: str, kind: str, table: Any, place: str, catalog: Catalog) -> Node:
+    """Validate the table of a single part, or raise RecipeError with all its mistakes."""
+    resolver = _Resolver(catalog)
+    node = resolver.part(kind, table, place)
+    if node is None or resolver.problems:
+        raise RecipeError(source, resolver.problems)
+    return node
 
 
 def _suggested(source: str, table: Table, catalog: Catalog) -> dict[str, Any]:
@@ -67,10 +94,10 @@ def _suggested(source: str, table: Table, catalog: Catalog) -> dict[str, Any]:
     # Where "auto" is a valid value, such as the name of a folder, nothing is asked.
     wrong = {problem.place for problem in tried.problems}
     asked = {n for n, v in own.items() if v == AUTO and join("dataset", n) in wrong}
-    resolver = _Resolver(catalog)
     own = {name: value for name, value in own.items() if name not in asked}
-    node = resolver.part("dataset", own, "dataset")
-    if node is None or resolver.problems:
+    try:
+        node = resolve_part(source, "dataset", own, "dataset", catalog)
+    except RecipeError:
         return {}  # reported when the whole recipe is checked
 
     from celstack.recipe.build import build_part
@@ -115,6 +142,8 @@ class _Resolver:
         self.problems: list[Problem] = []
         self.excused: set[str] = set()
         """Paths that are not checked, because of a problem that was reported before."""
+        self.given: Mapping[str, Any] = {}
+        """Values that need no validation, by path."""
 
     def settings(self, name: str, table: Any, place: str) -> Node:
         if not isinstance(table, Mapping):
@@ -164,14 +193,16 @@ class _Resolver:
 
     def _option(self, option: Option, table: Mapping[str, Any], place: str) -> Any:
         where = join(place, option.name)
+        if where in self.given:
+            return self.given[where]
         if option.name in table:
             return self._value(option.annotation, table[option.name], where)
         if option.default is REQUIRED:
-            kind = _kind_name(option.annotation)
+            kind = kind_name(option.annotation)
             wanted = self._known(kind) if kind else f"it must be {describe(option.annotation)}"
             self._report(where, f"is missing; {wanted}")
             return None
-        if _settings_name(option.annotation):
+        if settings_name(option.annotation):
             return self._value(option.annotation, {}, where)
         try:
             return coerce(option.default, option.annotation)
@@ -179,13 +210,13 @@ class _Resolver:
             return option.default
 
     def _value(self, annotation: Any, value: Any, place: str) -> Any:
-        annotation = _without_none(annotation)
+        annotation = without_none(annotation)
         inner = get_args(annotation)[0] if get_origin(annotation) is list else None
-        if kind := _kind_name(annotation):
+        if kind := kind_name(annotation):
             return self.part(kind, value, place)
-        if name := _settings_name(annotation):
+        if name := settings_name(annotation):
             return self.settings(name, value, place)
-        if _kind_name(inner) or _settings_name(inner):
+        if kind_name(inner) or settings_name(inner):
             return self._list(inner, value, place)
         try:
             return coerce(value, annotation)
@@ -213,22 +244,3 @@ def _unknown(key: str, place: str, use: str, known: list[str]) -> str:
     if not place:
         return f"there is no such section{did_you_mean(key, known)} (known: {', '.join(known)})"
     return f"{use or place} takes {', '.join(known) or 'no options'}{did_you_mean(key, known)}"
-
-
-def _without_none(annotation: Any) -> Any:
-    """Reduce ``X | None`` to X: in a recipe, None is a missing key."""
-    if get_origin(annotation) in (Union, UnionType):
-        inner = [choice for choice in get_args(annotation) if choice is not NoneType]
-        if len(inner) == 1:
-            return inner[0]
-    return annotation
-
-
-def _kind_name(annotation: Any) -> str:
-    kind = KIND_OF_INTERFACE.get(getattr(annotation, "__name__", ""))
-    return kind.name if kind else ""
-
-
-def _settings_name(annotation: Any) -> str:
-    name = getattr(annotation, "__name__", "")
-    return name if name in SETTINGS else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date, time
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +23,15 @@ class Node(NamedTuple):
         table = {"use": self.use} if self.use else {}
         return {**table, **_as_toml(self.options)}
 
+    def parts(self) -> Iterator[Node]:
+        """Yield all parts in this table, and itself if it is one."""
+        if self.use:
+            yield self
+        for option in self.options.values():
+            for item in option if isinstance(option, list) else [option]:
+                if isinstance(item, Node):
+                    yield from item.parts()
+
 
 class ResolvedRecipe(NamedTuple):
     """A valid recipe with all defaults filled in."""
@@ -36,6 +45,8 @@ class ResolvedRecipe(NamedTuple):
     """Values that were ``"auto"``, by path."""
     runnable: bool = True
     """False for an assembly made in Python that no recipe can express."""
+    packages: Mapping[str, tuple[str, str]] = {}
+    """Package and version of every plugin in use, by the name of its entry point."""
 
     def as_table(self) -> dict[str, Any]:
         """Return the full configuration as one table, which can be run again."""

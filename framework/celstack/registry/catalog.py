@@ -7,7 +7,7 @@ name is not found.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.metadata import Distribution, EntryPoint, entry_points
 from typing import Any, NamedTuple
 
@@ -47,9 +47,20 @@ class BrokenPluginError(CelstackError):
 
 
 class Catalog:
-    """All plugins that are installed, by kind and name."""
+    """All plugins that are installed, by kind and name.
 
-    def __init__(self, entries: Iterable[EntryPoint] | None = None) -> None:
+    Args:
+        entries: Entry points to use instead of those that are installed.
+        used: What a run had installed, such as ``{"metric-gloss": "acme-parts==0.3"}``, for
+            the message about a plugin that is missing now.
+    """
+
+    def __init__(
+        self,
+        entries: Iterable[EntryPoint] | None = None,
+        used: Mapping[str, str] | None = None,
+    ) -> None:
+        self.used = used or {}
         found = entry_points(group=GROUP) if entries is None else entries
         self.plugins = _refuse_duplicates(sorted(_read(list(found))))
         self._known = {(p.kind, p.name): p for p in self.plugins if not p.refused}
@@ -123,6 +134,9 @@ class Catalog:
             malformed = plugin.kind not in KINDS and plugin.entry.name.endswith(name)
             if plugin.refused and (plugin.entry.name == f"{kind}-{name}" or malformed):
                 text += f"; refused plugin: {plugin.title}: {plugin.refused}"
+        if requirement := self.used.get(f"{kind}-{name}"):
+            owner = requirement.replace("==", " ")
+            text += f"; the run used that of {owner}: 'pip install {requirement}' installs it"
         return text
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
-from typing import Any, NamedTuple, get_type_hints
+from types import NoneType, SimpleNamespace, UnionType
+from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+from celstack.registry.kinds import KIND_OF_INTERFACE
 
 
 class _Required:
@@ -73,3 +75,24 @@ def _raw_annotations(init: Callable[..., Any]) -> dict[str, Any]:
         return init.__annotations__
     except NameError:  # since Python 3.14, access evaluates them
         return {}
+
+
+def without_none(annotation: Any) -> Any:
+    """Reduce ``X | None`` to X: in a recipe, None is a missing key."""
+    if get_origin(annotation) in (Union, UnionType):
+        inner = [choice for choice in get_args(annotation) if choice is not NoneType]
+        if len(inner) == 1:
+            return inner[0]
+    return annotation
+
+
+def kind_name(annotation: Any) -> str:
+    """Return the kind of part that an annotation asks for; empty if it asks for none."""
+    kind = KIND_OF_INTERFACE.get(getattr(annotation, "__name__", ""))
+    return kind.name if kind else ""
+
+
+def settings_name(annotation: Any) -> str:
+    """Return the class of settings that an annotation asks for; empty if it asks for none."""
+    name = getattr(annotation, "__name__", "")
+    return name if name in SETTINGS else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from celstack.report.embed import embed
 from celstack.report.line_charts import Curve, draw_curves, draw_shares
 from celstack.report.run_info import read_run_info
 from celstack.report.scores import (
+    ScoreTable,
     StoredSpriteStats,
     class_matrix,
     format_image_scores,
@@ -29,6 +31,7 @@ from celstack.report.training_log import TrainingLog, UsageShares, read_training
 from celstack.runs.directory import BEST_SPRITES
 from celstack.runs.examples import MAX_DATASET_EXAMPLES, Example, find_examples
 from celstack.runs.findings import MEANINGS
+from celstack.runs.finished import read_finished
 from celstack.scene import Scene
 
 MAX_LIVE_EXAMPLES = 8
@@ -85,8 +88,7 @@ def make_page(
         examples = find_examples(
             folder, assembly, MAX_LIVE_EXAMPLES if live else MAX_DATASET_EXAMPLES
         )
-        percent = percentages(assembly.metrics, {m.name: 0.0 for m in assembly.metrics})
-        texts = format_image_scores(folder, percent)
+        texts = format_image_scores(folder, _percent(folder, assembly, scores))
         batch_size = assembly.evaluation.batch_size
         explained = gallery.explain(decomposer, examples.images, batch_size)
         section = ExampleSection(
@@ -126,6 +128,13 @@ def _names(decomposer: Decomposer, stats: StoredSpriteStats | None) -> list[str]
     known = stats.names if stats else []
     known = known or [None] * decomposer.sprites.count
     return [f"sprite {number}" if name is None else name for number, name in enumerate(known)]
+
+
+def _percent(folder: Path, assembly: Assembly, scores: ScoreTable | None) -> Iterable[str]:
+    """Return the metrics in percent: those of the run, some of which may be missing now."""
+    if scores:
+        return read_finished(folder).percent
+    return percentages(assembly.metrics, {metric.name: 0.0 for metric in assembly.metrics})
 
 
 def _usage(

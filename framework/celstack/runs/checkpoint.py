@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -14,6 +15,7 @@ from zipfile import ZIP_STORED, ZipFile
 import torch
 from torch import Tensor
 
+from celstack.data.batch_checks import image_shape_problem
 from celstack.errors import CelstackError
 from celstack.model.decomposer import Decomposer
 from celstack.runs.checkpoint_upgrade import upgrade_moments, upgrade_weights
@@ -36,6 +38,8 @@ MODEL_KEYS = {
 """The entries that every checkpoint has, with their types."""
 RESUME_KEYS = {"recipe": str, "usage": Tensor, "random": dict, "torch": str, "log": int}
 """The entries that are needed to resume, besides."""
+MAX_IMAGE_VALUES = 2**24
+"""A checkpoint with a larger image shape is damaged; images of it would exhaust the memory."""
 VERSION = re.compile(r"[0-9][0-9A-Za-z.+-]{0,40}")
 
 
@@ -65,6 +69,8 @@ def pack_checkpoint(
         "stage": stage,
         # Stages set this flag, and it is not part of the state_dict.
         "sprites_frozen": decomposer.sprites_frozen,
+        # Without it, a run could only be opened where the files of its dataset are.
+        "image_shape": [decomposer.channels, *decomposer.canvas],
         "model": decomposer.state_dict(),
         "optimizer": optimizer.state_dict(),
         "usage": usage,
@@ -138,6 +144,15 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
             f"'pip install celstack=={made}' installs the version that opens it"
         )
     return dict(state)
+
+
+def stored_image_shape(state: dict[str, Any]) -> tuple[int, int, int] | None:
+    """Return the shape (C, H, W) in a checkpoint; None if it has none, as those of 0.1.0."""
+    shape: Any = state.get("image_shape")
+    if image_shape_problem(shape) or math.prod(shape) > MAX_IMAGE_VALUES:
+        return None
+    channels, height, width = shape
+    return channels, height, width
 
 
 def check_resumable(state: dict[str, Any], recipe: str, path: Path) -> None:

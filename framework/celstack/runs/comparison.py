@@ -9,7 +9,7 @@ from celstack.recipe.merge import Table
 from celstack.runs.finished import FinishedRun
 from celstack.runs.recipe_diff import VARY_WITHIN_EXPERIMENT, flatten, without
 from celstack.runs.statistics import OUTLIER_RULE, MeanStd, find_outliers, mean_std
-from celstack.text import format_value
+from celstack.text import format_value, printable
 
 PUBLISHED = "published"
 SCORE_FORMAT = (
@@ -89,6 +89,7 @@ def _compare(title: str, runs: Sequence[FinishedRun], each: bool) -> Comparison:
             notes.append(_note(name, members, left_out))
     if len(notes) > 1:
         notes.append(OUTLIER_RULE)
+    notes += [_failure_note(run, name) for run in runs for name in run.failed]
     for run in runs:
         for method, published in run.published.items():
             texts = {metric: f"{score:.1f}" for metric, score in published.items()}
@@ -162,6 +163,11 @@ def _note(name: str, runs: Sequence[FinishedRun], left_out: Sequence[int]) -> st
     losses = ", ".join(f"{run.loss:.3g}" for run in runs)
     outliers = ", ".join(str(runs[index].seed) for index in left_out) or "none"
     return f"{name}: seeds {seeds}; reconstruction losses {losses}; outliers: {outliers}."
+
+
+def _failure_note(run: FinishedRun, metric: str) -> str:
+    """Return why a run has no score of a metric."""
+    return printable(f"{run.name}, seed {run.seed}: no {metric}: {run.failed[metric]}.")
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -91,11 +91,15 @@ class RunDirectory:
             lock.release()
 
     def save_recipe(self, resolved: ResolvedRecipe) -> None:
-        """Write the recipe as given, the resolved recipe, and the environment."""
+        """Write the recipe as given, the resolved recipe, and the environment.
+
+        The environment names the packages of all plugins that the recipe uses.
+        """
         import tomli_w
 
         self._write("recipe.toml", resolved.text)
-        self._write("environment.json", json.dumps(environment(), indent=2) + "\n")
+        found = environment(resolved.packages)
+        self._write("environment.json", json.dumps(found, indent=2) + "\n")
         again = "can be run again" if resolved.runnable else "made in Python, not a full recipe"
         heading = f"# {resolved.source}, including defaults; {again}.\n"
         # Written last, because its presence marks the folder of a run.

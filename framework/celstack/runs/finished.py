@@ -25,7 +25,12 @@ RECIPE_SHAPE = {
     "training": dict[str, object],
 }
 """The types that readers rely on in a resolved recipe."""
-METADATA_SHAPE = {"images": int, "percent": list[str], "files": list[str]}
+METADATA_SHAPE = {
+    "images": int,
+    "percent": list[str],
+    "files": list[str],
+    "failed": dict[str, str],
+}
 """The types that readers rely on in ``evaluation.json``."""
 
 
@@ -45,6 +50,8 @@ class FinishedRun(NamedTuple):
     """The published files of the dataset; empty if its data is whatever lies in its root."""
     loss: float | None
     """The final reconstruction loss of training, mean over the last steps; None if unknown."""
+    failed: dict[str, str] = {}
+    """Why metrics have no score, by their names."""
 
     @property
     def name(self) -> str:
@@ -101,6 +108,7 @@ def read_finished(folder: Path) -> FinishedRun:
         images=metadata.get("images", recipe.get("evaluation", {}).get("images", 0)),
         files=tuple(metadata.get("files", ())),
         loss=final_loss(folder / "log.jsonl"),
+        failed=dict(metadata.get("failed", {})),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -15,8 +15,10 @@ from celstack.recipe.build import assemble
 from celstack.recipe.load import read_recipe
 from celstack.recipe.resolve import resolve, signature_of
 from celstack.registry.catalog import Catalog
-from celstack.runs.checkpoint import load_weights, read_checkpoint
+from celstack.runs.absent_parts import drop_absent_metrics, find_dataset
+from celstack.runs.checkpoint import load_weights, read_checkpoint, stored_image_shape
 from celstack.runs.finished import check_run
+from celstack.runs.used_packages import read_used_packages
 from celstack.system import tune_allocator
 
 NOISE_IMAGES = 100
@@ -25,12 +27,18 @@ NOISE_IMAGES = 100
 
 @attrs.frozen(eq=False)
 class OpenRun:
-    """An opened run: its assembly, and its model after ``step`` steps."""
+    """An opened run: its assembly, and its model after ``step`` steps.
+
+    ``left_out`` says, by name, why metrics of the run are not in its assembly, such as one
+    whose plugin is not installed. Where the dataset cannot be used, that of the assembly knows
+    the shape of its images, and reading them raises a CelstackError that says why.
+    """
 
     folder: Path
     assembly: Assembly
     decomposer: Decomposer
     step: int
+    left_out: Mapping[str, str] = attrs.field(factory=dict)
 
 
 def open_run(
@@ -40,6 +48,8 @@ def open_run(
     assembly: Assembly | None = None,
 ) -> OpenRun:
     """Open a run, on the CPU and in evaluation mode.
+
+    Neither the images of its dataset nor its metrics are needed.
 
     Args:
         folder: The folder of the run.
@@ -56,8 +66,10 @@ def open_run(
     folder = Path(folder)
     check_run(folder)
     state = read_checkpoint(folder / "checkpoint.pt")
+    left_out: dict[str, str] = {}
     if assembly is None:
-        assembly = _assemble(folder, overrides, data)
+        shape = stored_image_shape(state)
+        assembly, left_out = _assemble(folder, [*overrides], data, shape)
     elif data is not None or tuple(overrides):
         raise CelstackError("open_run: takes an assembly, or overrides and data of a recipe")
     decomposer = assembly.decomposer()
@@ -69,21 +81,33 @@ def open_run(
     stage = _stage(assembly, state["stage"], folder)
     decomposer.use_selector(stage.selector)
     decomposer.activate(stage.transforms)
-    return OpenRun(folder, assembly, decomposer.eval(), state["step"])
+    return OpenRun(folder, assembly, decomposer.eval(), state["step"], left_out)
 
 
-def _assemble(folder: Path, overrides: Iterable[str], data: str | Path | None) -> Assembly:
-    recipe = read_recipe(str(folder / "resolved.toml"), overrides)
+def _assemble(
+    folder: Path,
+    overrides: Sequence[str],
+    data: str | Path | None,
+    image_shape: tuple[int, int, int] | None,
+) -> tuple[Assembly, dict[str, str]]:
+    """Assemble the recipe of a run, without what is not needed; return why, by metric."""
+    path = str(folder / "resolved.toml")
+    stored, recipe = read_recipe(path).table, read_recipe(path, overrides)
     # No event is emitted, so the observers of the run need not be installed.
     recipe.table.pop("observers", None)
-    catalog = Catalog()
+    catalog = Catalog(used=read_used_packages(folder))
+    left_out = drop_absent_metrics(recipe, stored.get("metrics", []), catalog)
+    given = {}
     if data is not None:
         resolve(recipe, catalog)  # raises if there is no valid dataset
         use = recipe.table["dataset"]["use"]
         if "root" not in signature_of(catalog, "dataset", use).names():
             raise CelstackError(f"--data {data}: {use} reads no files (it has no option root)")
         recipe.table["dataset"]["root"] = str(data)
-    return assemble(resolve(recipe, catalog), catalog)
+    # A dataset that the user changed has to work.
+    elif image_shape is not None and recipe.table.get("dataset") == stored.get("dataset"):
+        given["dataset"] = find_dataset(recipe, catalog, image_shape)
+    return assemble(resolve(recipe, catalog, given), catalog), left_out
 
 
 def _stage(assembly: Assembly, number: int, folder: Path) -> Stage:

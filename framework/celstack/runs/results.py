@@ -41,6 +41,7 @@ def collect_results(
     assembly: Assembly,
     scores: Mapping[str, float],
     stats: SpriteStats | None = None,
+    failures: Mapping[str, str] | None = None,
 ) -> RunResults:
     """Choose examples and draw pictures of an evaluated model.
 
@@ -50,10 +51,11 @@ def collect_results(
         scores: The score of each metric.
         stats: Statistics of the same evaluation. Without them there are no statistics, no
             examples and no best sprites in the results.
+        failures: Why metrics have no score, by their names.
     """
     results = RunResults(
         scores=dict(scores),
-        metadata=score_metadata(assembly, scores),
+        metadata=score_metadata(assembly, scores, failures or {}),
         image_scores=image_scores(assembly.metrics, scores),
         sprites=draw_sprites(decomposer),
         example_sheet=draw_examples(decomposer, assembly),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 
 from celstack.data.loader import ordered_batches, to_device
+from celstack.evaluation.metric_list import MetricList, warn_of_failures
 from celstack.evaluation.sprite_stats import SpriteStats
 from celstack.interfaces.dataset import Dataset
 from celstack.interfaces.metric import Metric
@@ -24,11 +25,13 @@ def score(
     watch: Callable[[int], None] | None = None,
     stats: SpriteStats | None = None,
     engine: Engine | None = None,
+    failures: dict[str, str] | None = None,
 ) -> dict[str, float]:
     """Return the scores of a model by the names of the metrics.
 
-    A metric whose ground truth the dataset does not have is left out. Metrics with scores of
-    single images have these afterwards.
+    A metric whose ground truth the dataset does not have is left out. So is one that raises or
+    returns no number: it costs only itself. Metrics with scores of single images have these
+    afterwards.
 
     Args:
         decomposer: The model; it is evaluated in evaluation mode and left in its own.
@@ -38,29 +41,32 @@ def score(
         watch: Called with the number of images after each batch.
         stats: Collects how sprites are used.
         engine: Splits each batch among ranks; all ranks return the same scores.
+        failures: Collects why metrics have no score, by their names. Without it, a warning
+            is logged for each.
 
     Example:
         score(trained.decomposer, assembly.dataset, assembly.metrics, assembly.evaluation)
     """
     device = next(decomposer.parameters()).device
     engine = engine or Engine()
-    able = list(metrics)
+    able = MetricList(metrics)
     count, size = evaluation.images, evaluation.batch_size
     with eval_mode(decomposer):
-        for metric in metrics:
-            metric.reset()
         for batch in ordered_batches(dataset, evaluation.split, count, size):
-            able = [m for m in able if all(getattr(batch, n) is not None for n in m.needs)]
             batch = to_device(batch, device)
             with torch.no_grad():
                 engine.group.begin_batch(len(batch))
                 shard = batch.images[engine.group.local_slice(len(batch))]
                 scene = engine.gather_scene(decomposer.explain(shard))
                 rendering = decomposer.render(scene)
-            for metric in able:
-                metric.update(scene, rendering, batch)
+            able.update(scene, rendering, batch)
             if stats is not None:
                 stats.add(scene, rendering, batch)
             if watch is not None:
                 watch(len(batch))
-    return {metric.name: metric.compute() for metric in able}
+    scores = able.compute()
+    if failures is None:
+        warn_of_failures(able.failures)
+    else:
+        failures.update(able.failures)
+    return scores

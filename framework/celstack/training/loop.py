@@ -8,8 +8,10 @@ from pathlib import Path
 
 import attrs
 
+from celstack.data.availability import require_images
 from celstack.data.loader import batch_size_at, shuffled_batches, to_device
 from celstack.errors import CelstackError
+from celstack.evaluation.metric_list import warn_of_failures
 from celstack.evaluation.sprite_stats import SpriteStats
 from celstack.model.decomposer import Decomposer
 from celstack.recipe.assembly import Assembly, Stage
@@ -69,6 +71,7 @@ def run(
     require_consistent(assembly)
     if resume and directory is None:
         raise CelstackError("resume=True: needs the directory of the run to resume")
+    require_images(assembly.dataset, assembly.batch_sizes())
     group = init_process_group(device)
     with ExitStack() as stack:
         with group.raise_on_all_ranks():
@@ -110,6 +113,7 @@ def _train_and_evaluate(
         _train(assembly, state, callbacks, stopping, health)
         decomposer.eval()
         stats = SpriteStats(decomposer.sprites.count)
+        failures: dict[str, str] = {}
         scores = score(
             decomposer,
             assembly.dataset,
@@ -118,12 +122,16 @@ def _train_and_evaluate(
             watch=lambda _: stopping.check(),
             stats=stats,
             engine=state.engine,
+            failures=failures,
         )
+        warn_of_failures(failures, state.folder)
         callbacks.notify(
             "celstack_evaluated", step=state.step, scores=scores, decomposer=decomposer
         )
         if directory:
-            directory.save_results(collect_results(decomposer, assembly, scores, stats))
+            directory.save_results(
+                collect_results(decomposer, assembly, scores, stats, failures)
+            )
     # Also for KeyboardInterrupt: save a checkpoint and notify observers before the run ends.
     except BaseException as error:
         state.save_on_exit()

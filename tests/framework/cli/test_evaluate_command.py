@@ -105,6 +105,36 @@ def test_metrics_whose_truth_is_missing_are_said_to_be(evaluate):
     assert "no metrics: the images lack the ground truth that they need" in said
 
 
+def test_a_metric_that_fails_costs_only_itself(evaluate, copied_run, monkeypatch):
+    from celstack_kit.metrics.ari import Ari
+
+    monkeypatch.setattr(Ari, "compute", lambda self: None)
+
+    answer = evaluate()
+
+    assert answer.code == 0
+    reason = "it failed in compute: None is not a number"
+    assert answer.complaint == (
+        f"celstack: warning: metric ari has no score: {reason}; when it is mended, "
+        f"evaluate again with: celstack evaluate {copied_run}\n"
+    )
+    assert "           mse  " in answer.said
+    found = json.loads((copied_run / "evaluations" / "test.json").read_text())
+    assert list(found["metrics"]) == ["mse"]
+    assert found["failed"] == {"ari": reason}
+
+
+def test_all_metrics_may_fail(evaluate, monkeypatch):
+    from celstack_kit.metrics.mse import Mse
+
+    monkeypatch.setattr(Mse, "compute", lambda self: None)
+
+    answer = evaluate("--set", "metrics=['mse']")
+
+    assert answer.code == 0
+    assert "ground truth" not in answer.said
+
+
 def test_progress_is_told_now_and_then_where_no_bar_can_move(evaluate, monkeypatch):
     monkeypatch.setattr(progress, "QUIET_SECONDS", 0.0)
     monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.0)

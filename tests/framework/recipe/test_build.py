@@ -152,6 +152,30 @@ def test_a_dataset_needs_a_split_to_learn_from(small, plugin):
     ]
 
 
+@pytest.mark.parametrize(
+    ("init", "problem"),
+    [
+        (
+            "image_shape = (24, 24, 3)",
+            "image_shape is (24, 24, 3), which looks like (H, W, C); it must be (C, H, W) = "
+            "(3, 24, 24), and read must return images.permute(0, 3, 1, 2)",
+        ),
+        (
+            "image_shape = property(lambda self: open('/nowhere/stars.npy'))",
+            "its image_shape is unknown: FileNotFoundError: [Errno 2] No such file or "
+            "directory: '/nowhere/stars.npy'",
+        ),
+    ],
+)
+def test_a_dataset_needs_images_of_a_known_shape(small, plugin, init, problem):
+    entry = plugin("dataset-odd", DATASET.format(init=init))
+
+    assert with_odd_dataset(small, entry, "stages=[]") == [
+        "stages: there must be at least one, with steps or epochs",
+        f"dataset: {problem}",
+    ]
+
+
 def test_a_constructor_that_objects_in_its_own_words_is_told_with_its_place(small, plugin):
     init = "def __init__(self): raise KeyError('no\\nway')"
     entry = plugin("dataset-odd", DATASET.format(init=init))

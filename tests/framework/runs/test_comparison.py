@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from celstack.runs.comparison import as_markdown, compare
@@ -170,6 +172,15 @@ def test_notes_say_that_there_are_no_outliers(fake_run):
 
 def test_notes_say_that_outliers_cannot_be_told(fake_run):
     assert "no losses" in notes([fake_run(seed=0), fake_run(seed=1, loss=None)])[1]
+
+
+def test_notes_say_why_a_metric_has_no_score(fake_run):
+    folder = fake_run(seed=3)
+    about = json.loads((folder / "evaluation.json").read_text())
+    about["failed"] = {"mine": "it failed in update: ValueError"}
+    (folder / "evaluation.json").write_text(json.dumps(about))
+
+    assert notes([folder])[1] == "mine, seed 3: no mine: it failed in update: ValueError."
 
 
 def test_notes_say_in_what_unit_figures_are(fake_run):

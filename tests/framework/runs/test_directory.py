@@ -16,6 +16,7 @@ from celstack.files import write_atomic
 from celstack.recipe.assembly import Assembly, Evaluation, Stage
 from celstack.recipe.load import read_recipe
 from celstack.recipe.resolve import resolve
+from celstack.registry.catalog import Catalog
 from celstack.runs.directory import RunDirectory
 from celstack.runs.finished import read_recipe_json
 from celstack.runs.results import collect_results
@@ -109,9 +110,41 @@ def test_the_recipe_of_a_run_is_known_as_json(directory, small, catalog):
 
 
 def test_the_environment_is_saved(directory, small, catalog):
-    directory.save_recipe(resolve(read_recipe(small), catalog))
+    resolved = resolve(read_recipe(small), catalog)
+    directory.save_recipe(resolved)
 
-    assert json.loads((directory.folder / "environment.json").read_text()) == environment()
+    found = json.loads((directory.folder / "environment.json").read_text())
+    assert found == environment(resolved.packages)
+
+
+def test_the_environment_names_the_packages_of_all_plugins(directory, small, plugin):
+    source = """
+from celstack import hookimpl
+from celstack.testing import PlainEncoder
+
+class Mine(PlainEncoder): ...
+
+@hookimpl
+def celstack_encoders():
+    return {"mine": Mine}
+"""
+    entry = plugin("encoder-mine", source, package="acme-parts", version="0.3")
+    catalog = Catalog([*(known.entry for known in Catalog().plugins), entry])
+    directory.save_recipe(resolve(read_recipe(small, ["predictor.encoder='mine'"]), catalog))
+
+    found = json.loads((directory.folder / "environment.json").read_text())
+    assert found["packages"]["acme-parts"] == "0.3"
+    assert found["plugins"] == {
+        "compositor-ordered": "celstack",
+        "dataset-tetrominoes": "celstack",
+        "encoder-mine": "acme-parts",
+        "metric-mse": "celstack",
+        "predictor-network": "celstack",
+        "prototype-pixels": "celstack",
+        "selector-greedy": "celstack",
+        "transform-color": "celstack",
+        "transform-position": "celstack",
+    }
 
 
 def test_the_environment_tells_the_version_of_torch():
@@ -276,7 +309,13 @@ def test_what_scores_are_for_is_saved(directory, model):
     )
 
     about = json.loads((directory.folder / "evaluation.json").read_text())
-    assert about == {"split": "test", "images": 8, "files": [], "percent": ["half"]}
+    assert about == {
+        "split": "test",
+        "images": 8,
+        "files": [],
+        "percent": ["half"],
+        "failed": {},
+    }
 
 
 def test_a_metric_that_was_not_measured_has_no_scores_either(directory, model):

@@ -106,9 +106,9 @@ def test_other_data_can_be_given(copied_run, tmp_path):
 
 def test_a_plugin_that_is_gone_is_named(copied_run):
     path = copied_run / "resolved.toml"
-    path.write_text(path.read_text().replace('use = "mse"', 'use = "gone"'))
+    path.write_text(path.read_text().replace('use = "position"', 'use = "gone"'))
 
-    with pytest.raises(RecipeError, match=r"metrics.* no metric is called 'gone'"):
+    with pytest.raises(RecipeError, match=r"transforms.* no transform is called 'gone'"):
         open_run(copied_run)
 
 

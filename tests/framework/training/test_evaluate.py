@@ -122,8 +122,7 @@ def test_the_model_is_left_in_its_mode(decomposer, training):
 def test_the_model_is_left_in_its_mode_even_by_a_metric_that_fails(decomposer):
     decomposer.train()
 
-    with pytest.raises(ZeroDivisionError):
-        score(decomposer, PlainDataset(), [Broken()], Evaluation(images=2))
+    assert score(decomposer, PlainDataset(), [Broken()], Evaluation(images=2)) == {}
 
     assert decomposer.training
 
@@ -138,10 +137,27 @@ def test_the_model_is_left_in_its_mode_even_by_a_metric_that_cannot_be_reset(dec
 
     decomposer.train()
 
-    with pytest.raises(ZeroDivisionError):
-        score(decomposer, PlainDataset(), [Stuck()], Evaluation(images=2))
+    assert score(decomposer, PlainDataset(), [Stuck()], Evaluation(images=2)) == {}
 
     assert decomposer.training
+
+
+def test_a_metric_that_fails_costs_only_itself(decomposer, caplog):
+    scores = score(decomposer, PlainDataset(), [Broken(), Count()], Evaluation(images=2))
+
+    assert scores == {"count": 2.0}
+    assert caplog.messages == [
+        "metric broken has no score: it failed in update: ZeroDivisionError"
+    ]
+
+
+def test_whoever_asks_is_told_why_metrics_failed_instead(decomposer, caplog):
+    failures = {}
+
+    score(decomposer, PlainDataset(), [Broken()], Evaluation(images=2), failures=failures)
+
+    assert failures == {"broken": "it failed in update: ZeroDivisionError"}
+    assert caplog.messages == []
 
 
 def test_the_random_state_is_left_alone(decomposer):

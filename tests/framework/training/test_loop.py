@@ -7,7 +7,7 @@ import torch
 from PIL import Image
 
 from celstack.cli.output import printed_warnings
-from celstack.errors import RunFailedError
+from celstack.errors import CelstackError, RunFailedError
 from celstack.evaluation.visualize import draw_examples
 from celstack.hookspecs import hookimpl
 from celstack.interfaces.dataset import Batch
@@ -422,6 +422,58 @@ def test_an_image_that_is_not_a_number_stops_the_run_and_the_term_is_named():
     assert str(failed.value).startswith(said)
     assert diary.heard[-1].startswith("stopped at ")
     assert diary.heard[-1].endswith(str(failed.value))
+
+
+class Bright(PlainDataset):
+    """Has values up to 255 in one split."""
+
+    def __init__(self, split):
+        self.split = split
+
+    def read(self, split, indices):
+        batch = super().read(split, indices)
+        return Batch(batch.images * (255 if split == self.split else 1))
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_images_are_checked_before_anything_is_written(tmp_path, split):
+    diary = Diary()
+
+    with pytest.raises(CelstackError, match=f"bright: the first images of '{split}': images"):
+        run(make(dataset=Bright(split), observers=[diary]), tmp_path)
+
+    assert diary.heard == []
+    assert list(tmp_path.iterdir()) == []
+
+
+class Broken(PlainMetric):
+    """Fails when all has been learned."""
+
+    def compute(self):
+        raise ValueError("no way")
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_metric_that_fails_costs_only_itself(directory, caplog, resume):
+    def interrupt(step):
+        raise KeyboardInterrupt
+
+    metrics = [PlainMetric(), Broken()]
+    if resume:
+        with pytest.raises(KeyboardInterrupt):
+            run(make(metrics=metrics, observers=[Diary(interrupt)]), directory)
+
+    scores = run(make(metrics=metrics), directory, resume=resume).scores
+
+    folder = directory.folder
+    assert list(scores) == ["plain_metric"]
+    assert json.loads((folder / "metrics.json").read_text()) == scores
+    reason = "it failed in compute: ValueError: no way"
+    assert json.loads((folder / "evaluation.json").read_text())["failed"] == {"broken": reason}
+    assert caplog.messages == [
+        f"metric broken has no score: {reason}; when it is mended, evaluate again with: "
+        f"celstack evaluate {folder}"
+    ]
 
 
 def spoilt_run(directory):

@@ -35,7 +35,9 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.images is not None and arguments.images < 1:
         raise CelstackError(f"--images {arguments.images}: must be at least 1")
 
-    from celstack.cli.output import print_line
+    from celstack.cli.output import print_line, print_warning
+    from celstack.data.availability import require_images
+    from celstack.evaluation.metric_list import warn_of_failures
     from celstack.evaluation.score_metadata import image_scores, percentages
     from celstack.progress import WorkProgress
     from celstack.recipe.assembly import Evaluation
@@ -45,6 +47,8 @@ def main(arguments: argparse.Namespace) -> None:
     from celstack.training.evaluate import score
 
     opened = open_run(folder, arguments.set, arguments.data)
+    for name, reason in opened.left_out.items():
+        print_warning(f"metric {name} is left out: {reason}")
     assembly = opened.assembly
     splits = assembly.dataset.splits
     if arguments.split not in (None, *splits):
@@ -58,18 +62,28 @@ def main(arguments: argparse.Namespace) -> None:
         batch_size=assembly.evaluation.batch_size,
     )
     decomposer = opened.decomposer.to(find_device(arguments.device))
+    require_images(assembly.dataset, {evaluation.split: evaluation.batch_size})
     count = min(evaluation.images, assembly.dataset.count(evaluation.split))
     print_line(
         f"{folder} after step {opened.step}, on {count} images of the split {evaluation.split}"
     )
+    failures: dict[str, str] = {}
     with WorkProgress("evaluating images", count) as progress:
         scores = score(
-            decomposer, assembly.dataset, assembly.metrics, evaluation, progress.advance
+            decomposer,
+            assembly.dataset,
+            assembly.metrics,
+            evaluation,
+            progress.advance,
+            failures=failures,
         )
+    warn_of_failures(failures, folder)
     same_settings = (
         evaluation == assembly.evaluation and not arguments.set and not arguments.data
     )
     print_scores(scores, read_stored_metrics(folder) if same_settings else {})
+    if not scores and not failures:
+        print_line("no metrics: the images lack the ground truth that they need")
     settings = {
         "step": opened.step,
         "split": evaluation.split,
@@ -81,6 +95,7 @@ def main(arguments: argparse.Namespace) -> None:
         "percent": percentages(assembly.metrics, scores),
         "metrics": scores,
         "scores": image_scores(assembly.metrics, scores),
+        "failed": failures,
     }
     try:
         path = RunDirectory(folder).save_evaluation(settings, results)
@@ -118,8 +133,6 @@ def print_scores(scores: Mapping[str, float], stored: Mapping[str, float]) -> No
     ]
     if same and len(same) == len(stored):
         print_line("same as in metrics.json")
-    if not scores:
-        print_line("no metrics: the images lack the ground truth that they need")
 
 
 def scores_equal(left: float, right: float) -> bool:

@@ -33,8 +33,9 @@ def main(arguments: argparse.Namespace) -> None:
     from celstack.recipe.load import read_recipe
     from celstack.recipe.resolve import resolve
     from celstack.registry.catalog import Catalog
+    from celstack.runs.used_packages import read_used_packages
 
-    catalog = Catalog()
+    catalog = Catalog(used=read_used_packages(folder))
     recipe = read_recipe(str(folder / "resolved.toml"))
     # Recipes of 0.1.0 lack this option; its behavior then was this value.
     recipe.table.setdefault("training", {}).setdefault("decay", "coupled")

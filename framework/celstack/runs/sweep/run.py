@@ -38,7 +38,7 @@ def check_machine(plan: Plan, assemblies: Sequence[Assembly], device: str) -> li
         # Once per dataset: runs started together would all generate it at the same time.
         data = repr((run.resolved.as_table()["dataset"], assembly.evaluation.split))
         if data not in images:
-            require_images(assembly.dataset, ("train", assembly.evaluation.split))
+            require_images(assembly.dataset, assembly.batch_sizes())
             images[data] = assembly.dataset.count("train")
         phases = schedule(assembly.stages, images[data], assembly.training.batch_size)
         steps.append(phases[-1].end)
