@@ -23,15 +23,24 @@ class Compositor(Part):
         The image is the sum of the layers' colors, weighted by what is visible of each, and
         of the backdrop, weighted by the product of 1 - alpha over all layers.
         ``occlusion`` has a zero diagonal, and d_jl + d_lj = 1 off it.
+        Parameters of its own are created in ``prepare`` and learn at the rate
+        ``learning_rate``. A compositor that has any derives from ``nn.Module``, too.
     """
+
+    needed = ("layers",)
 
     layers: int
     """The number of layers L."""
+    learning_rate: float = 1e-3
+    """The learning rate of parameters of its own (``nn.Parameter``), if it has any."""
 
     @property
     def num_logits(self) -> int:
         """The number N of logits that a predictor has to predict for ``occlusion``."""
         return 0
+
+    def prepare(self, image_shape: tuple[int, int, int]) -> None:
+        """Set up for images of this shape (C, H, W); called before anything else."""
 
     @abstractmethod
     def occlusion(self, logits: Float[Tensor, "B N"], training: bool) -> Float[Tensor, "B L L"]:

@@ -37,6 +37,9 @@ class Part(ABC):
     """Old name to new name of methods that plugins override. A class that defines one of the
     two gets the other as well, so plugins written for an earlier version keep working."""
 
+    needed: ClassVar[tuple[str, ...]] = ()
+    """The attributes that a class of this kind, or its constructor, has to set."""
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         for old, new in cls.renamed.items():

@@ -25,6 +25,8 @@ class Prototype(Part, nn.Module):
         Where ``redraw`` returns True, that image is the given one and no other has changed.
     """
 
+    needed = ("count",)
+
     count: int
     """The number of images K."""
     size: tuple[int, int] | None = None

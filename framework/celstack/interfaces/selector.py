@@ -26,6 +26,8 @@ class Selector(Part):
 
     renamed = {"twins": "find_duplicates", "missed": "propose_sprites"}
 
+    needed = ("empty_cost",)
+
     empty_cost: float | None
     """The cost lambda of a layer that is not empty; None if every layer must be filled."""
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -34,17 +38,35 @@ class Transform(Part, nn.Module):
         Each image depends on its own row of parameters alone.
         Shape and dtype of the output are those of the input, inputs are not modified, and
         gradients reach images and parameters.
+        Parameters of its own, the same for all images, are created in ``prepare`` and learn
+        at the rate ``learning_rate``; gradients reach them.
         ``browser``, where it is implemented, computes the same.
     """
 
     num_params: int
     """The number of parameters P; known after ``prepare``."""
+    learning_rate: float = 1e-3
+    """The learning rate of parameters of its own (``nn.Parameter``), if it has any. To let
+    recipes choose, set it from an argument of the constructor."""
     rest_is_identity: bool = True
     """Whether all-zero parameters change nothing. A transform whose rest pose is a change,
     such as one that shrinks sprites to an initial size, sets this to False."""
 
-    def prepare(self, channels: int) -> None:
-        """Set up for images of so many color channels; called before anything else."""
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "prepare" in cls.__dict__:
+            cls.prepare = _taking_canvas(cls.prepare)  # type: ignore[method-assign]
+
+    def prepare(self, channels: int, canvas: tuple[int, int] | None = None) -> None:
+        """Set up for images of this kind; called before anything else.
+
+        A class may leave out ``canvas`` if it does not need it.
+
+        Args:
+            channels: The number of color channels.
+            canvas: Height and width of the images of the dataset. Sprites may be smaller.
+                A model always knows it; None is for callers made for 0.1.0.
+        """
 
     def tint(
         self,
@@ -75,6 +97,19 @@ class Transform(Part, nn.Module):
         self, images: Float[Tensor, "n D h w"], params: Float[Tensor, "n P"]
     ) -> Float[Tensor, "n D h w"]:
         """Return the transformed images."""
+
+
+def _taking_canvas(prepare: Callable[..., None]) -> Callable[..., None]:
+    """Let ``prepare`` be called with the canvas, also where it takes ``channels`` alone."""
+    parameters = inspect.signature(prepare).parameters.values()
+    if any(p.name == "canvas" or p.kind == p.VAR_KEYWORD for p in parameters):
+        return prepare
+
+    @functools.wraps(prepare)
+    def prepare_without(self: Any, channels: int, canvas: Any = None) -> None:  # noqa: ARG001
+        prepare(self, channels)
+
+    return prepare_without
 
 
 class Warp(Transform):

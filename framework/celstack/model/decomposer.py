@@ -78,7 +78,8 @@ class Decomposer(nn.Module):
         self.channels, height, width = image_shape
         self.canvas = (height, width)
         for chain in (self.sprite_chain, self.layer_chain, self.background_chain):
-            chain.prepare(self.channels)
+            chain.prepare(self.channels, self.canvas)
+        self.compositor.prepare(image_shape)
         self.selector.check(self)
 
     def outline(self) -> Outline:

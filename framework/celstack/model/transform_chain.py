@@ -8,8 +8,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from celstack.errors import CelstackError
 from celstack.geometry.homography import compose_matrices, factor_out
 from celstack.interfaces.transform import Transform, Warp
+from celstack.text import format_value
 
 
 class TransformChain(nn.Module):
@@ -26,14 +28,21 @@ class TransformChain(nn.Module):
         self.transforms = nn.ModuleList(transforms)
         # A copy of activity on the host: reading it does not synchronize with a device.
         self._active = [True] * len(transforms)
+        self._learned: list[list[nn.Parameter]] = []
         self.register_load_state_dict_post_hook(_read_activity)
 
-    def prepare(self, channels: int) -> None:
+    def prepare(self, channels: int, canvas: tuple[int, int] | None = None) -> None:
         """Prepare every transform and activate all of them."""
         for transform in self:
-            transform.prepare(channels)
+            transform.prepare(channels, canvas=canvas)
+            count = getattr(transform, "num_params", None)
+            if type(count) is not int or count < 0:
+                found = "is missing" if count is None else f"is {format_value(count)}"
+                text = "it is the number of parameters, a whole number, set by the class or in"
+                raise CelstackError(f"{transform.name}: num_params {found}; {text} prepare")
         self.register_buffer("activity", torch.ones(self.num_params))
         self._active = [True] * len(self.transforms)
+        self._learned = [[p for p in t.parameters() if p.requires_grad] for t in self]
 
     def __iter__(self) -> Iterator[Transform]:
         return iter(self.transforms)  # type: ignore[arg-type]
@@ -56,8 +65,9 @@ class TransformChain(nn.Module):
     def activate(self, names: Collection[str] | None) -> None:
         """Activate the named transforms alone, or all if None.
 
-        Inactive transforms stay in their rest pose. No gradient reaches their parameters:
-        with zeros instead of None an optimizer would still apply weight decay.
+        Inactive transforms stay in their rest pose. No gradient reaches their parameters, nor
+        weights of their own: with zeros instead of None an optimizer would still apply weight
+        decay.
         """
         self._active = [t.name in names if names is not None else True for t in self]
         active = [
@@ -66,6 +76,12 @@ class TransformChain(nn.Module):
             for _ in range(size)
         ]
         self.activity.copy_(torch.tensor(active))
+        self._freeze_inactive()
+
+    def _freeze_inactive(self) -> None:
+        for own, active in zip(self._learned, self._active, strict=True):
+            for parameter in own:
+                parameter.requires_grad_(active)
 
     @property
     def active(self) -> list[bool]:
@@ -205,3 +221,4 @@ def _read_activity(chain: nn.Module, _: object) -> None:
         return  # not prepared: load_state_dict reports the unexpected keys itself
     parts = chain.activity.split(chain.sizes)
     chain._active = [bool(activity.all()) for activity in parts]
+    chain._freeze_inactive()

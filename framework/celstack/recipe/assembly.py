@@ -38,7 +38,8 @@ class Stage:
     and do not learn. A stage may use a ``selector`` of its own; that of the last stage is used
     for evaluation and when the run is opened again. With a ``teacher``, another selector, only
     the predictor learns, to predict the scenes that the teacher finds (distillation).
-    ``prototype_factor`` and ``network_factor`` multiply the learning rates. Rates rise linearly
+    ``prototype_factor`` multiplies the learning rate of sprites and backgrounds, and
+    ``network_factor`` those of everything else that learns. Rates rise linearly
     during the first ``warmup`` steps; with ``schedule = "cosine"`` they then fall to zero along
     half a cosine.
     """
@@ -65,6 +66,9 @@ class Stage:
 class Training:
     """Optimization settings of all stages.
 
+    ``prototype_rate``, ``encoder_rate`` and ``head_rate`` are the learning rates of sprites and
+    backgrounds, of encoders, and of everything else in the predictor. Transforms and
+    compositors with parameters of their own state their rate themselves.
     ``betas`` are those of Adam. ``weight_decay`` applies to networks only; ``decay`` is
     "decoupled", as in AdamW, or "coupled" to the gradients, as in the authors' runs. Coupled
     decay dominates wherever gradients are smaller than ``weight_decay`` times the weights: the

@@ -12,7 +12,12 @@ from celstack.errors import CelstackError, Problem, RecipeError
 from celstack.interfaces.dataset import Dataset
 from celstack.interfaces.selector import Selector
 from celstack.interfaces.transform import Transform, Warp
-from celstack.recipe.assembly import Assembly, Stage
+from celstack.recipe.assembly import Assembly, Stage, Transforms
+from celstack.recipe.part_checks import (
+    check_attributes,
+    check_parameters,
+    prepare_transforms,
+)
 from celstack.recipe.stage_transforms import check_stage_transforms
 from celstack.text import describe_error
 
@@ -26,16 +31,21 @@ def require_consistent(assembly: Assembly) -> None:
 
 def check_consistency(assembly: Assembly) -> list[Problem]:
     """Return all inconsistencies, each with its path in a recipe."""
-    problems = [*_check_stages(assembly), *_check_leftovers(assembly)]
+    missing = check_attributes(assembly)
+    if missing:
+        return missing  # faults of plugins, with which nothing else can be checked
+    problems = _check_stages(assembly)
     if text := _image_shape_problem(assembly.dataset):
         return [*problems, Problem("dataset", text)]  # the others depend on the shape
-    return [
-        *problems,
-        *_check_sizes(assembly),
-        *_check_selectors(assembly),
-        *_check_teachers(assembly),
-        *_check_splits(assembly),
-    ]
+    prepared, faults = prepare_transforms(assembly)
+    problems += faults
+    # Other checks need the number of parameters, which may be known only after prepare.
+    if not faults:
+        problems += _check_leftovers(assembly, prepared)
+        problems += _check_selectors(assembly)
+        problems += _check_teachers(assembly, prepared)
+        problems += check_parameters(assembly)
+    return [*problems, *_check_sizes(assembly), *_check_splits(assembly)]
 
 
 def _image_shape_problem(dataset: Dataset) -> str:
@@ -58,7 +68,7 @@ def _check_stages(assembly: Assembly) -> list[Problem]:
     return check_stage_transforms(named, known)
 
 
-def _check_leftovers(assembly: Assembly) -> list[Problem]:
+def _check_leftovers(assembly: Assembly, prepared: Transforms) -> list[Problem]:
     """Find options that would have no effect."""
     problems = []
     if assembly.transforms.background and assembly.backgrounds is None:
@@ -72,29 +82,33 @@ def _check_leftovers(assembly: Assembly) -> list[Problem]:
         if name in names[:index]:
             problems.append(Problem(f"metrics[{index}]", f"{name} is there already"))
     for index, stage in enumerate(assembly.stages):
-        if stage.freeze_sprites and not _learns_without_sprites(assembly, stage):
+        if stage.freeze_sprites and not _learns_without_sprites(assembly, prepared, stage):
             text = "sprites are frozen, and there is nothing else that could learn"
             problems.append(Problem(f"stages[{index}]", text))
     return problems
 
 
-def _learns_without_sprites(assembly: Assembly, stage: Stage) -> bool:
+def _learns_without_sprites(assembly: Assembly, prepared: Transforms, stage: Stage) -> bool:
     if assembly.backgrounds is not None:
         return True
-    chains = (*assembly.transforms.sprite, *assembly.transforms.layer)
+    chains = (*prepared.sprite, *prepared.layer)
+    if any(True for transform in _active(chains, stage) for _ in transform.parameters()):
+        return True
     return assembly.predictor is not None and _have_params(chains, stage)
 
 
-def _can_be_taught(assembly: Assembly, stage: Stage) -> bool:
-    chains = assembly.transforms
-    everything = (*chains.sprite, *chains.layer, *chains.background)
+def _can_be_taught(assembly: Assembly, prepared: Transforms, stage: Stage) -> bool:
+    everything = (*prepared.sprite, *prepared.layer, *prepared.background)
     return bool(assembly.compositor.num_logits) or _have_params(everything, stage)
 
 
 def _have_params(transforms: Iterable[Transform], stage: Stage) -> bool:
     """Return whether any transform that a stage uses has parameters."""
-    at_work = [t for t in transforms if stage.transforms is None or t.name in stage.transforms]
-    return any(t.num_params for t in at_work)
+    return any(transform.num_params for transform in _active(transforms, stage))
+
+
+def _active(transforms: Iterable[Transform], stage: Stage) -> list[Transform]:
+    return [t for t in transforms if stage.transforms is None or t.name in stage.transforms]
 
 
 def _check_sizes(assembly: Assembly) -> list[Problem]:
@@ -125,7 +139,7 @@ def _check_selectors(assembly: Assembly) -> list[Problem]:
     return [Problem(place, text) for place, text in refusals.items() if text]
 
 
-def _check_teachers(assembly: Assembly) -> list[Problem]:
+def _check_teachers(assembly: Assembly, prepared: Transforms) -> list[Problem]:
     """Find teachers without a predictor to train, or that need that very predictor."""
     stages = assembly.stages
     taught = [index for index, stage in enumerate(stages) if stage.teacher is not None]
@@ -141,7 +155,7 @@ def _check_teachers(assembly: Assembly) -> list[Problem]:
             text = "there is no predictor to teach; add a [predictor]"
         elif not text and _refusal(alone, teacher):
             text = f"{teacher.name} needs the very predictor that it would teach; take another"
-        elif not text and not _can_be_taught(assembly, stages[index]):
+        elif not text and not _can_be_taught(assembly, prepared, stages[index]):
             text = "the stage uses no transform with parameters, so there is nothing to teach"
         if text:
             problems.append(Problem(f"stages[{index}].teacher", text))

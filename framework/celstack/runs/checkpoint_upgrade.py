@@ -12,6 +12,9 @@ from celstack.interfaces.encoder import Encoder
 from celstack.interfaces.part import Part
 from celstack.model.decomposer import Decomposer
 
+GROUPS_OF_0_1_0 = ("prototypes", "encoder", "heads")
+"""The parameter groups of the optimizer that every version has."""
+
 
 def upgrade_weights(decomposer: Decomposer, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Let every part convert weights that an earlier version of it has written.
@@ -46,6 +49,7 @@ def upgrade_moments(
 
     A state that cannot be converted is returned as it is, and is refused when it is loaded.
     """
+    state = _with_new_groups(optimizer, state)
     upgraded = upgrade_weights(decomposer, weights)
     if all(upgraded.get(name) is weight for name, weight in weights.items()):
         return state
@@ -53,6 +57,22 @@ def upgrade_moments(
         return _converted(decomposer, optimizer, weights, state)
     except (LookupError, TypeError, ValueError, AttributeError, RuntimeError):
         return state
+
+
+def _with_new_groups(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> dict[str, Any]:
+    """Add the groups of transforms and compositors, which did not learn in earlier versions."""
+    try:
+        old = state["param_groups"]
+        number = sum(len(group["params"]) for group in old)
+        added = []
+        for group in optimizer.param_groups[len(old) :]:
+            count = len(group["params"])
+            added.append({"name": group["name"], "params": [*range(number, number + count)]})
+            number += count
+        unchanged = any(group["name"] in GROUPS_OF_0_1_0 for group in added)
+        return state if unchanged else {**state, "param_groups": [*old, *added]}
+    except (LookupError, TypeError, AttributeError):
+        return state  # damaged, and refused when it is loaded
 
 
 def _converted(

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import copy
+
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from celstack.interfaces.compositor import Compositor
-from celstack.testing.assertions import close, require_law, seeded
+from celstack.testing.assertions import (
+    check_gradients_reach,
+    check_unprepared,
+    close,
+    require_law,
+    seeded,
+)
 
 IMAGES = 3
 CANVAS = (4, 5)
@@ -18,9 +26,13 @@ def check_compositor(compositor: Compositor, *, channels: int = 3) -> None:
     """Check the laws of Compositor.
 
     Args:
-        compositor: The compositor, with any number of layers.
+        compositor: The compositor, with any number of layers, as its constructor left it.
         channels: The number of color channels to check it with.
     """
+    if isinstance(compositor, nn.Module):
+        check_unprepared(compositor)
+    compositor = copy.deepcopy(compositor)
+    compositor.prepare((channels, *CANVAS))
     count = compositor.layers
     require_law(
         compositor, isinstance(count, int) and count >= 1, "layers is a number of layers"
@@ -42,6 +54,9 @@ def check_compositor(compositor: Compositor, *, channels: int = 3) -> None:
     for training in (True, False):
         _check_sum(compositor, layers, backdrop, compositor.occlusion(logits, training))
     _check_gradients(compositor, layers, backdrop, occlusion)
+    if isinstance(compositor, nn.Module) and (own := [*compositor.parameters()]):
+        image, _ = compositor.compose(layers, backdrop, compositor.occlusion(logits, True))
+        check_gradients_reach(compositor, image, own)
 
 
 def _check_occlusion(

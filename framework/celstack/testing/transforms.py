@@ -14,9 +14,17 @@ from torch.autograd import gradcheck
 from celstack.geometry.homography import clamp_depth, to_3x3
 from celstack.geometry.sampling import pixel_centers
 from celstack.interfaces.transform import Transform, Warp
-from celstack.testing.assertions import check_unprepared, close, require_law, seeded
+from celstack.testing.assertions import (
+    check_gradients_reach,
+    check_unprepared,
+    close,
+    require_law,
+    seeded,
+)
 
 CANVASES = ((6, 6), (5, 8), (8, 5))
+SPRITE = (4, 3)
+"""Sprites may be smaller than the canvas."""
 IMAGES = 3
 
 
@@ -33,23 +41,30 @@ def check_transform(transform: Transform, *, channels: Sequence[int] = (1, 3)) -
     """
     check_unprepared(transform)
     for number in channels:
-        prepared = copy.deepcopy(transform)
-        prepared.prepare(number)
-        count = prepared.num_params
-        require_law(
-            transform, isinstance(count, int) and count >= 0, "num_params is a whole number"
-        )
         for canvas in CANVASES:
-            images = _images(IMAGES, number, canvas)
-            _check_shapes(prepared, images)
-            _check_rest(prepared, images)
-            _check_rows(prepared, images)
-            _check_tint(prepared, images)
+            prepared = _prepare(transform, number, canvas)
+            for size in (canvas, SPRITE):
+                images = _images(IMAGES, number, size)
+                _check_shapes(prepared, images)
+                _check_rest(prepared, images)
+                _check_rows(prepared, images)
+                _check_tint(prepared, images)
             if isinstance(prepared, Warp):
                 _check_points(prepared, canvas)
                 _check_place(prepared)
         _check_browser(prepared)
         _check_gradients(prepared.double(), number)
+
+
+def _prepare(transform: Transform, channels: int, canvas: tuple[int, int]) -> Transform:
+    prepared = copy.deepcopy(transform)
+    prepared.prepare(channels, canvas=canvas)
+    count = getattr(prepared, "num_params", None)
+    law = "num_params, set by the class or in prepare, is the number of parameters"
+    found = "is missing" if count is None else f"is {count!r}"
+    valid = type(count) is int and count >= 0
+    require_law(transform, valid, f"{law}, but it {found}")
+    return prepared
 
 
 def _images(count: int, channels: int, canvas: tuple[int, int]) -> Float[Tensor, "n D h w"]:
@@ -199,6 +214,9 @@ def _check_gradients(transform: Transform, channels: int) -> None:
     to_images, to_params = torch.autograd.grad(
         (output * weights).sum(), (images, params), allow_unused=True
     )
+    own = [parameter for parameter in transform.parameters() if parameter.requires_grad]
+    if own:
+        check_gradients_reach(transform, transform(images, params), own)
     reached = to_images is not None and bool(to_images.any())
     require_law(transform, reached, "gradients reach images, but none arrives")
     if transform.num_params:

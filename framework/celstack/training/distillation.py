@@ -20,6 +20,7 @@ from celstack.interfaces.predictor import Prediction
 from celstack.interfaces.selector import Selector
 from celstack.model.decomposer import Decomposer
 from celstack.model.objective import Loss, objective
+from celstack.model.parameter_groups import stated_groups_frozen
 from celstack.model.transform_chain import TransformChain
 from celstack.scene import Scene
 
@@ -66,7 +67,8 @@ def distillation_step(
         visible = (masks > VISIBLE_ALPHA).to(images).view(*scene.sprite.shape, -1)
         overlap = visible @ visible.mT > 0
     prediction = decomposer.predict(images)
-    teaching = distillation_loss(decomposer, prediction, scene, overlap, denominator)
+    with stated_groups_frozen(decomposer):
+        teaching = distillation_loss(decomposer, prediction, scene, overlap, denominator)
     return Loss(loss.reconstruction, loss.sprites, teaching), scene
 
 

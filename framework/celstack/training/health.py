@@ -116,7 +116,7 @@ class HealthCheck:
                 change = _size(weight - self.before[name])
                 yield Finding("moved-at-rest", name, f"by {change:.1e}")
             elif weight.grad is not None and weight.grad.any() and not moved:
-                network = name.startswith("predictor.")
+                network = not name.startswith(("sprites.", "backgrounds."))
                 stage = scheduled.stage
                 factor = stage.network_factor if network else stage.prototype_factor
                 # A stage or a schedule may reduce the rate to almost zero on purpose.

@@ -188,7 +188,7 @@ def _train(
             images = to_device(next(batches), device).images
             group.begin_batch(batch_size_at(count, training.batch_size, state.step))
             factor = scheduled.rate_factor(state.step)
-            rates = set_learning_rates(optimizer, training, stage, factor)
+            rates = set_learning_rates(optimizer, stage, factor)
             # Observers are called after the step: an error in one cannot leave it half done.
             with state.atomic_step():
                 if due := health.is_due(state.step + 1, scheduled):

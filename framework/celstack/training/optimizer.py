@@ -1,38 +1,46 @@
-"""The optimizer: Adam, with separate learning rates for prototypes, encoder and heads."""
+"""The optimizer: Adam, with a learning rate for each parameter group of the model."""
 
 from __future__ import annotations
 
 import torch
-from torch import nn
 
-from celstack.interfaces.encoder import Encoder
+from celstack.errors import CelstackError
+from celstack.interfaces.part import Part
 from celstack.model.decomposer import Decomposer
+from celstack.model.parameter_groups import find_untrainable, parameter_groups
 from celstack.recipe.assembly import Stage, Training
 
 
 def build_optimizer(decomposer: Decomposer, training: Training) -> torch.optim.Optimizer:
-    """Build Adam with a parameter group per learning rate; only networks have weight decay.
+    """Build Adam with the parameter groups of a model; only networks have weight decay.
 
-    The groups are called ``prototypes``, ``encoder`` and ``heads``; empty ones are left out.
+    Raises:
+        CelstackError: The model has a parameter that is in no group and would never learn.
     """
-    prototypes = [*decomposer.sprites.parameters()]
-    if decomposer.backgrounds is not None:
-        prototypes += decomposer.backgrounds.parameters()
-    encoder, heads = _networks(decomposer)
-    decay = training.weight_decay
-    groups = [
-        {"name": "prototypes", "params": prototypes, "lr": training.prototype_rate},
-        {
-            "name": "encoder",
-            "params": encoder,
-            "lr": training.encoder_rate,
-            "weight_decay": decay,
-        },
-        {"name": "heads", "params": heads, "lr": training.head_rate, "weight_decay": decay},
-    ]
-    used = (group for group in groups if group["params"])
+    selectors: dict[str, Part] = {"selector": decomposer.selector}
+    for place, text in find_untrainable(decomposer, selectors):
+        raise CelstackError(f"{place}: {text}")
+    recipe_rates = {
+        "prototypes": training.prototype_rate,
+        "encoder": training.encoder_rate,
+        "heads": training.head_rate,
+    }
+    groups = []
+    for name, group in parameter_groups(decomposer).items():
+        rate = recipe_rates[name] if group.rate is None else group.rate
+        decay = training.weight_decay if group.network else 0.0
+        groups.append(
+            {
+                "name": name,
+                "params": group.parameters,
+                "lr": rate,
+                "initial_lr": rate,
+                "network": group.network,
+                "weight_decay": decay,
+            }
+        )
     return torch.optim.Adam(
-        used,
+        groups,
         betas=training.betas,
         fused=True,
         decoupled_weight_decay=training.decay == "decoupled",
@@ -40,31 +48,16 @@ def build_optimizer(decomposer: Decomposer, training: Training) -> torch.optim.O
 
 
 def set_learning_rates(
-    optimizer: torch.optim.Optimizer, training: Training, stage: Stage, factor: float = 1.0
+    optimizer: torch.optim.Optimizer, stage: Stage, factor: float = 1.0
 ) -> dict[str, float]:
     """Set the learning rates of a stage, and return them by the name of their group.
 
     Args:
         optimizer: What ``build_optimizer`` returned.
-        training: The base rates.
         stage: The factors for prototypes and networks.
         factor: What the schedule multiplies all rates by.
     """
-    rates = {
-        "prototypes": training.prototype_rate * stage.prototype_factor * factor,
-        "encoder": training.encoder_rate * stage.network_factor * factor,
-        "heads": training.head_rate * stage.network_factor * factor,
-    }
     for group in optimizer.param_groups:
-        group["lr"] = rates[group["name"]]
+        own = stage.network_factor if group["network"] else stage.prototype_factor
+        group["lr"] = group["initial_lr"] * own * factor
     return {group["name"]: group["lr"] for group in optimizer.param_groups}
-
-
-def _networks(decomposer: Decomposer) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
-    """Return the parameters of encoders, and all others of the predictor."""
-    if decomposer.predictor is None:
-        return [], []
-    encoders = [part for part in decomposer.predictor.modules() if isinstance(part, Encoder)]
-    encoder = dict.fromkeys(p for part in encoders for p in part.parameters())
-    heads = [p for p in decomposer.predictor.parameters() if p not in encoder]
-    return list(encoder), heads

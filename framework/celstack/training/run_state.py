@@ -87,7 +87,10 @@ class RunState:
         restore_checkpoint(
             state, self.decomposer, self.optimizer, self.usage.counts, path.parent
         )
-        if state["model"].keys() != self.decomposer.state_dict().keys():
+        groups = state["optimizer"]["param_groups"]
+        if state["model"].keys() != self.decomposer.state_dict().keys() or (
+            len(groups) != len(self.optimizer.param_groups)
+        ):
             self._warn(f"{path}: converted from an earlier version of Celstack")
         self.engine.load_scaler(state.get("scaler", {}))
         self.step = self.saved_step = state["step"]

@@ -17,7 +17,7 @@ class Color(Transform):
 
     num_params = 6
 
-    def prepare(self, channels: int) -> None:
+    def prepare(self, channels: int, canvas: tuple[int, int] | None = None) -> None:  # noqa: ARG002
         """Use two parameters for each channel."""
         self.num_params = 2 * channels
 

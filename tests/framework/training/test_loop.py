@@ -286,7 +286,7 @@ def test_a_stages_factors_set_the_learning_rates():
     # Factors are of the first rates, not of those of the stage before.
     for _ in range(2):
         stage = Stage(steps=1, prototype_factor=0.5, network_factor=0.1)
-        set_learning_rates(optimizer, training, stage)
+        set_learning_rates(optimizer, stage)
 
     rates = [group["lr"] for group in optimizer.param_groups]
     assert rates == pytest.approx([0.05, 0.02, 0.03])
