@@ -19,6 +19,10 @@ class Selector(Part):
     """Find the scenes that explain images: the minimum of Eq. 5, or an approximation.
 
     Laws:
+        The same images give the same choice, whatever was explained before: with the same
+        model and noise, a second call returns the same scenes. A selector that needs random
+        numbers draws them from a ``torch.Generator`` with a fixed seed, not from the global
+        random state, which evaluating a model must not change.
         Choosing needs no gradient; the parameters of what was chosen keep theirs.
         Where the empty sprite is allowed, a scene costs no more than one whose layers are
         all empty.

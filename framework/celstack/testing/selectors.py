@@ -13,7 +13,8 @@ from celstack.interfaces.selector import Selector
 from celstack.model.decomposer import Decomposer
 from celstack.model.objective import squared_error
 from celstack.scene import EMPTY, Scene
-from celstack.testing.assertions import require_law, seeded
+from celstack.tensor_fields import tensor_fields
+from celstack.testing.assertions import close, require_law, seeded
 from celstack.testing.model import plain_decomposer
 
 IMAGES = 4
@@ -104,12 +105,29 @@ def _check_choice(
     noise: Tensor | None,
     allow_empty: bool,
 ) -> None:
+    law = "the same images give the same choice, but {}"
+    before = torch.get_rng_state()
+    again = selector.explain(images, model, noise, allow_empty)
+    drawn = not torch.equal(torch.get_rng_state(), before)
+    told = "it draws from torch's random state; use a torch.Generator with a fixed seed"
+    require_law(selector, not drawn, law.format(told))
+    # An image that was explained alone, in between, must not matter.
+    selector.explain(images[-1:], model, noise, allow_empty)
+    third = selector.explain(images, model, noise, allow_empty)
+    same = _same(again, scene) and _same(third, scene)
+    require_law(selector, same, law.format("another call returns another scene"))
     with torch.no_grad():
         again = selector.explain(images, model, noise, allow_empty)
-    same = torch.equal(again.sprite, scene.sprite)
     require_law(
-        selector, same, "choosing needs no gradient, but without gradients the choice differs"
+        selector,
+        torch.equal(again.sprite, scene.sprite),
+        "choosing needs no gradient, but without gradients the choice differs",
     )
+
+
+def _same(one: Scene, other: Scene) -> bool:
+    left, right = tensor_fields(one), tensor_fields(other)
+    return left.keys() == right.keys() and all(close(left[k], right[k]) for k in left)
 
 
 @torch.no_grad()

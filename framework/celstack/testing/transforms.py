@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Sequence
 
 import torch
@@ -21,6 +20,7 @@ from celstack.testing.assertions import (
     require_law,
     seeded,
 )
+from celstack.testing.browser_code import check_browser_code
 
 CANVASES = ((6, 6), (5, 8), (8, 5))
 SPRITE = (4, 3)
@@ -33,7 +33,8 @@ def check_transform(transform: Transform, *, channels: Sequence[int] = (1, 3)) -
     """Check the laws of Transform, and those of Warp if it is one.
 
     Gradients are compared with finite differences in float64, so a transform must compute in
-    the dtype of its input; constants belong in buffers, or are created like the input.
+    the dtype of its input; constants belong in buffers, or are created like the input. The
+    JavaScript of ``browser`` is compared with Python where node or a browser is installed.
 
     Args:
         transform: A transform that is not prepared.
@@ -52,7 +53,7 @@ def check_transform(transform: Transform, *, channels: Sequence[int] = (1, 3)) -
             if isinstance(prepared, Warp):
                 _check_points(prepared, canvas)
                 _check_place(prepared)
-        _check_browser(prepared)
+        _check_browser(prepared, images)
         _check_gradients(prepared.double(), number)
 
 
@@ -162,16 +163,11 @@ def _check_tint(transform: Transform, images: Float[Tensor, "n D h w"]) -> None:
         require_law(transform, close(transform(images, params), tinted), law)
 
 
-def _check_browser(transform: Transform) -> None:
-    code = transform.browser()
-    if code is None:
-        return
-    require_law(transform, bool(code.source.strip()), "browser has a source, but it is empty")
-    try:
-        json.dumps(dict(code.options), allow_nan=False)
-    except (TypeError, ValueError) as error:
-        told = f"the options of browser are serializable as JSON, but: {error}"
-        raise AssertionError(f"{type(transform).__name__}: {told}") from error
+def _check_browser(transform: Transform, images: Float[Tensor, "n D h w"]) -> None:
+    params = _params(transform, len(images))
+    params[0] = 0.0
+    points = pixel_centers(*CANVASES[-1], like=images).expand(len(images), -1, -1)
+    check_browser_code(transform, images, params, points)
 
 
 def _check_place(warp: Warp) -> None:

@@ -250,6 +250,74 @@ def test_plugins_that_are_broken_are_said_to_be_when_they_are_checked(
     assert answer.complaint == "celstack: 2 of 2 plugins cannot be used\n"
 
 
+LAWLESS = """
+from celstack import hookimpl
+from celstack.testing import PlainSelector, PlainTransform, PlainDataset
+
+class Forgetful(PlainTransform):
+    def forward(self, images, params):
+        return images.detach()
+
+class Choosy(PlainSelector):
+    def __init__(self, taste: str) -> None:
+        self.empty_cost = None
+
+class Priced(PlainSelector):
+    def __init__(self, empty_cost: float) -> None:
+        self.empty_cost = empty_cost
+        print("made")
+
+class Clumsy(PlainTransform):
+    def forward(self, images, params):
+        raise ZeroDivisionError("by zero")
+
+class Elsewhere(PlainDataset):
+    def count(self, split):
+        raise FileNotFoundError("stars.npz")
+
+@hookimpl
+def celstack_transforms():
+    return {"forgetful": Forgetful, "clumsy": Clumsy}
+
+@hookimpl
+def celstack_selectors():
+    return {"choosy": Choosy, "priced": Priced}
+
+@hookimpl
+def celstack_datasets():
+    return {"elsewhere": Elsewhere}
+"""
+
+
+def test_the_laws_of_plugins_are_checked_on_request(command, plugin, monkeypatch):
+    names = ("forgetful", "clumsy", "choosy", "priced", "elsewhere")
+    kinds = ("transform", "transform", "selector", "selector", "dataset")
+    entries = [plugin(f"{kind}-{n}", LAWLESS) for kind, n in zip(kinds, names, strict=True)]
+    monkeypatch.setattr(catalog_module, "entry_points", lambda group: entries)
+
+    answer = command("celstack", "plugins", "--check", "--laws")
+
+    assert answer.code == 2
+    assert answer.complaint == "celstack: 2 of 5 plugins cannot be used, or break a law\n"
+    states = {line.split()[1]: line.split("  ", 4)[-1] for line in answer.said.splitlines()}
+    found = {name: states[name].split("1.0")[-1].strip() for name in names}
+    assert found == {
+        "forgetful": "breaks a law: Forgetful: gradients reach images and parameters, but "
+        "there are none",
+        "clumsy": "breaks a law: it fails: ZeroDivisionError: by zero",
+        "choosy": "works; laws not checked: it needs values for taste",
+        "priced": "keeps the laws",
+        "elsewhere": "works; laws not checked: stars.npz",
+    }
+
+
+def test_plugins_of_the_kit_keep_their_laws(command):
+    answer = command("celstack", "plugins", "--laws", "--kind", "compositor")
+
+    assert answer.code == 0
+    assert all(line.endswith("keeps the laws") for line in answer.said.splitlines()[1:])
+
+
 def test_a_plugin_is_shown_with_its_documentation_and_options(command):
     said = command("celstack", "show", "prototype", "pixels").said
 

@@ -21,7 +21,7 @@ from celstack.testing import (
     check_selector,
     check_transform,
 )
-from celstack.testing.model import PlainSelector, plain_decomposer
+from celstack.testing.model import PlainSelector, plain_decomposer, plain_scene
 from celstack.testing.parts import (
     PlainCompositor,
     PlainDataset,
@@ -472,6 +472,34 @@ class Idler(PlainSelector):
         return scene.evolve(sprite=torch.full_like(scene.sprite, EMPTY))
 
 
+class Gambler(PlainSelector):
+    def explain(self, images, decomposer, noise, allow_empty):
+        scene = super().explain(images, decomposer, noise, False)
+        chosen = torch.randint(decomposer.sprites.count, scene.sprite.shape)
+        return plain_scene(chosen, decomposer.predict(images), decomposer)
+
+
+class Roulette(PlainSelector):
+    """Draws from another random state than torch's."""
+
+    def explain(self, images, decomposer, noise, allow_empty):
+        scene = super().explain(images, decomposer, noise, False)
+        chosen = torch.full_like(scene.sprite, random.randrange(decomposer.sprites.count))
+        return plain_scene(chosen, decomposer.predict(images), decomposer)
+
+
+class Grudging(PlainSelector):
+    """Will not choose what it chose for the images before."""
+
+    last = 0
+
+    def explain(self, images, decomposer, noise, allow_empty):
+        scene = super().explain(images, decomposer, noise, False)
+        self.last = (self.last + 1) % decomposer.sprites.count
+        chosen = torch.full_like(scene.sprite, self.last)
+        return plain_scene(chosen, decomposer.predict(images), decomposer)
+
+
 class Homeless(PlainSelector):
     def explain(self, images, decomposer, noise, allow_empty):
         scene = super().explain(images, decomposer, noise, allow_empty)
@@ -486,6 +514,9 @@ class Homeless(PlainSelector):
         (Spendthrift, "no more than one whose layers are all empty"),
         (Idler, "shows a sprite of the model"),
         (Homeless, "background of a scene"),
+        (Gambler, "same choice, but it draws from torch's random state; use a torch.Generator"),
+        (Roulette, "the same images give the same choice, but another call returns another"),
+        (Grudging, "the same images give the same choice, but another call returns another"),
     ],
 )
 def test_a_broken_selector_is_refused(broken, law):
