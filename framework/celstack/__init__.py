@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from celstack.errors import CelstackError
+from celstack.errors import CelstackError, StopTraining
 from celstack.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
@@ -46,13 +46,21 @@ if TYPE_CHECKING:
     from celstack.model.decomposer import Decomposer
     from celstack.model.objective import Loss
     from celstack.progress import StatusConsole, WorkProgress
-    from celstack.recipe.assembly import Assembly, Evaluation, Stage, Training, Transforms
+    from celstack.recipe.assembly import (
+        Assembly,
+        Evaluation,
+        Stage,
+        Training,
+        Transforms,
+        Validation,
+    )
     from celstack.recipe.load_assembly import assembly
     from celstack.recipe.schedule import ScheduledStage
     from celstack.registry.catalog import Catalog
     from celstack.runs.directory import RunDirectory
     from celstack.runs.findings import Finding
     from celstack.runs.open import OpenRun, open_run
+    from celstack.runs.validated import Validated
     from celstack.scene import EMPTY, Rendering, Scene
     from celstack.signals import INTERRUPTED_TWICE
     from celstack.tensor_fields import map_tensors
@@ -97,6 +105,8 @@ _HOME = {
     "Training": "recipe.assembly",
     "Transform": "interfaces.transform",
     "Transforms": "recipe.assembly",
+    "Validated": "runs.validated",
+    "Validation": "recipe.assembly",
     "Warp": "interfaces.transform",
     "WorkProgress": "progress",
     "assembly": "recipe.load_assembly",
@@ -151,10 +161,13 @@ __all__ = [
     "Source",
     "Stage",
     "StatusConsole",
+    "StopTraining",
     "Trained",
     "Training",
     "Transform",
     "Transforms",
+    "Validated",
+    "Validation",
     "Warp",
     "WorkProgress",
     "assembly",

@@ -13,6 +13,15 @@ class CelstackError(Exception):
     """Whether only this rank of a distributed run knows the error, and so has to print it."""
 
 
+class StopTraining(Exception):  # noqa: N818 - like StopIteration, it is not an error
+    """Raised by an observer to end training after the current step, for a reason.
+
+    The model is then evaluated, and the run is finished as after its last step::
+
+        raise StopTraining("the loss is below 0.001")
+    """
+
+
 class RunFailedError(CelstackError):
     """A valid command that failed while it ran: exit code 1."""
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from celstack.recipe.assembly import Assembly
     from celstack.recipe.schedule import ScheduledStage
     from celstack.runs.findings import Finding
+    from celstack.runs.validated import Validated
     from celstack.scene import Scene
 
 PROJECT = "celstack"
@@ -119,6 +120,30 @@ def celstack_phase_started(phase: ScheduledStage, step: int) -> None:
 
 
 @hookspec
+def celstack_step_started(
+    step: int, rates: Mapping[str, float], validations: Sequence[Validated]
+) -> Mapping[str, float] | None:
+    """Called before every training step, to see and to change its learning rates.
+
+    What is returned should depend on the arguments alone: then a run that was stopped and
+    resumed has the same rates. For example, half the rate of sprites from step 1000 on::
+
+        def celstack_step_started(self, step, rates):
+            return {"prototypes": rates["prototypes"] * (0.5 if step > 1000 else 1.0)}
+
+    Args:
+        step: The number of the step, from 1.
+        rates: The learning rate of each parameter group, as the recipe and its schedule state
+            it at this step. The groups are ``prototypes``, ``encoder`` and ``heads``, then
+            those of parts that state a rate, as ``transforms.layer[0]`` and ``compositor``.
+        validations: The scores of all evaluations during training so far, with their steps.
+
+    Returns:
+        The rates to change, by group; None to change nothing.
+    """
+
+
+@hookspec
 def celstack_step_finished(
     step: int, loss: Loss, images: int, scene: Scene, rates: Mapping[str, float]
 ) -> None:
@@ -151,6 +176,21 @@ def celstack_sprites_reassigned(step: int, sprites: list[int]) -> None:
 @hookspec
 def celstack_checkpoint_saved(step: int) -> None:
     """Called after a checkpoint is written."""
+
+
+@hookspec
+def celstack_validated(step: int, scores: Mapping[str, float]) -> None:
+    """Called after each evaluation during training, every ``validation.every`` steps."""
+
+
+@hookspec
+def celstack_training_ended(step: int, reason: str) -> None:
+    """Called when training ends before its last step; the evaluation follows.
+
+    Args:
+        step: The last step.
+        reason: What an observer gave to ``StopTraining``, or which score did not improve.
+    """
 
 
 @hookspec

@@ -28,8 +28,8 @@ from celstack.recipe.resolve import resolve
 from celstack.registry.catalog import Catalog
 from celstack.system import tune_allocator
 from celstack.training.initialize import init_model
-from celstack.training.loop import begin_stage
 from celstack.training.optimizer import build_optimizer
+from celstack.training.steering import begin_stage
 from celstack.training.step import take_step
 
 ROUNDS = 3

@@ -15,9 +15,10 @@ from celstack.runs.checkpoint import read_checkpoint
 from celstack.runs.directory import RunDirectory
 from celstack.runs.open import open_run
 from celstack.training.initialize import init_model
-from celstack.training.loop import begin_stage, run, take_step
+from celstack.training.loop import run, take_step
 from celstack.training.optimizer import build_optimizer
 from celstack.training.run_state import RunState
+from celstack.training.steering import begin_stage
 
 RECIPE = """\
 dataset = { use = "tetrominoes", count = 2, test_count = 1, per_image = 1, side = 20 }

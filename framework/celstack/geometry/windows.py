@@ -20,14 +20,33 @@ from celstack.geometry.sampling import extent
 class Windows:
     """A rectangle on each of n canvases; all rectangles have the same size.
 
-    ``tops`` and ``lefts`` are the first row and column of each, in pixels.
+    Values that are zero outside of rectangles are stored, and computed, only inside of them.
+    ``cut`` goes from whole canvases to windows, and ``paste``, ``add``, ``multiply`` and
+    ``spread`` go back. Maps are tensors whose last two axes are the canvas and whose first is
+    the number of the canvas; in between may be channels or any other axes::
+
+        windows = Windows(canvas=(4, 6), height=2, width=3, tops=[0, 2], lefts=[3, 0])
+        images = torch.arange(2 * 4 * 6.0).view(2, 1, 4, 6)
+        inside = windows.cut(images)
+        first = images[0, :, 0:2, 3:6]
+        second = images[1, :, 2:4, 0:3]
+        canvases = torch.zeros(2, 1, 4, 6)
+        windows.paste(canvases, inside)
+
+    Here ``inside`` is ``first`` and ``second``, stacked, and ``canvases`` are the images inside
+    the windows and zero elsewhere, as is ``windows.spread(inside)``, which is differentiable.
+    Windows lie completely on their canvases; which ones contain given boxes,
+    ``enclosing_windows`` finds.
     """
 
     canvas: tuple[int, int]
+    """Height and width of the canvases."""
     height: int
     width: int
     tops: list[int]
+    """The first row of each window, in pixels from the top of its canvas."""
     lefts: list[int]
+    """The first column of each window."""
 
     @classmethod
     def whole(cls, canvas: tuple[int, int], count: int) -> Windows:

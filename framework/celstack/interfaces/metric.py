@@ -26,7 +26,8 @@ class Metric(Part):
     needs: tuple[str, ...] = ()
     """The ground truth that it needs: names of fields of Batch."""
     percent: bool = False
-    """Whether 1 is the maximum, so that tables show the score in percent."""
+    """Whether 1 is the maximum, so that tables show the score in percent. The score of any
+    other metric is an error: less is better."""
     scores: Sequence[float] | None = None
     """The score of each image so far, in their order, so that reports can show the best and
     the worst; NaN for an image without a score. None if only the whole set has a score."""

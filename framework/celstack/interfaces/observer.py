@@ -16,9 +16,19 @@ class Observer(Part):
             def celstack_run_finished(self, folder):
                 print("\a", folder)
 
+    Two of its means change a run: raising ``StopTraining`` in any hook ends training, and what
+    ``celstack_step_started`` returns are the learning rates of the next step::
+
+        class Enough(Observer):
+            @hookimpl
+            def celstack_validated(self, scores):
+                if scores["mse"] < 1e-3:
+                    raise StopTraining("mse is below 0.001")
+
     Laws:
-        Observers only observe: they do not change the model, the data or the random state.
-        An observer that raises is reported once and not called again; the run continues.
+        Observers do not change the model, the data or the random state.
+        An observer that raises anything else is reported once and not called again; the run
+        continues.
     """
 
     terminal: bool = False

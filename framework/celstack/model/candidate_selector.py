@@ -22,9 +22,40 @@ if TYPE_CHECKING:
 class CandidateSelector(Selector):
     """A selector that chooses among all sprites on all layers, as a predictor places them.
 
-    A subclass implements ``choose`` alone; ``LayerStack`` helps to compare candidates. Both
-    assume Eq. 2: with a compositor that overrides ``compose`` by another rule, sprites are
-    chosen as if it were Eq. 2, while rendering and training use the compositor's rule.
+    A subclass implements ``choose`` alone. It gets ``Candidates`` for every layer: all sprites
+    as they would appear there, already transformed and cropped to ``Windows``, so that nothing
+    has to be warped or rendered to compare them. ``LayerStack`` compares them with all other
+    layers in place; this is a complete selector that fills one layer after the other::
+
+        import torch
+        from celstack import EMPTY, CandidateSelector
+        from celstack.model import LayerStack
+
+        class OneByOne(CandidateSelector):
+            def __init__(self, empty_cost: float | None = None) -> None:
+                self.empty_cost = empty_cost
+
+            def choose(self, images, candidates, backdrops, occlusion, price):
+                everyone = torch.arange(len(images), device=images.device)
+                stack = LayerStack(backdrops[:, 0], occlusion, [c.windows for c in candidates])
+                stack.begin_sweep()
+                chosen = []
+                for layer, mine in enumerate(candidates):
+                    gain, best = stack.gains(layer, images, mine).max(1)
+                    filled = torch.ones_like(best, dtype=torch.bool)
+                    if price is not None:  # a mean over the image, where gains are sums
+                        filled = gain > price * images[0].numel()
+                    alpha = mine.alpha[everyone, best] * filled[:, None, None]
+                    paint = mine.paint[everyone, best] * filled[:, None, None, None]
+                    stack.put(layer, paint, alpha)
+                    chosen.append(torch.where(filled, best, EMPTY))
+                return torch.stack(chosen, dim=1), torch.zeros_like(everyone)
+
+    ``celstack.testing.check_selector(OneByOne(empty_cost=0.01))`` checks its laws.
+
+    ``LayerStack`` assumes Eq. 2: with a compositor that overrides ``compose`` by another rule,
+    sprites are chosen as if it were Eq. 2, while rendering and training use the compositor's
+    rule.
 
     Laws:
         Those of Selector. ``choose`` is called without gradients.
@@ -72,12 +103,15 @@ class CandidateSelector(Selector):
             images: The images to explain.
             candidates: For each of L layers, all K sprites as they would appear on it.
             backdrops: The M backgrounds as they would appear; one black one if there are none.
-            occlusion: Which layer hides which.
+            occlusion: Which layer hides which: d_jl = 1 where layer j hides layer l. While
+                training, values may lie between 0 and 1.
             price: The cost of a layer that is not empty, as a mean over the values of the
-                image; None if no layer may be empty.
+                image: compare it with a sum of squared errors after multiplying it by
+                C * H * W. None if no layer may be empty.
 
         Returns:
-            A sprite index or EMPTY for each layer, and a background index for each image.
+            A sprite index or EMPTY for each layer, and a background index for each image (0
+            where there is one background, or none).
         """
 
 

@@ -20,14 +20,32 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False)
 class Candidates:
-    """All K sprites as they would appear on one layer, in windows that contain all of them.
+    """All K sprites as they would appear on one layer of each of B images.
 
-    ``paint`` is color times alpha. Outside the windows all candidates are transparent.
+    They are transformed as predicted, with mask noise if there is any, and have no gradients.
+    Each image has one window, a rectangle on its canvas that contains all of its candidates;
+    outside it all are transparent. Within a layer all windows have the same size h x w; other
+    layers have windows of other sizes. Candidate k of image b over a backdrop is
+    ``paint[b, k] + (1 - alpha[b, k]) * backdrop`` inside the window, else the backdrop.
+
+    For example, which sprite explains each image best, if no other layer shows anything::
+
+        inside = candidates.windows.cut(images)[:, None]
+        behind = candidates.windows.cut(backdrop)[:, None]
+        shown = candidates.paint + (1 - candidates.alpha[:, :, None]) * behind
+        error = (inside - shown).square().sum((2, 3, 4))
+        best = error.argmin(1)
+
+    What is outside the window has the same error for all candidates of an image, so that it
+    need not be computed to compare them.
     """
 
     windows: Windows
+    """The window of each image, B of them."""
     paint: Float[Tensor, "B K C h w"]
+    """Color times alpha (premultiplied), in the windows."""
     alpha: Float[Tensor, "B K h w"]
+    """Opacity, mostly in [0, 1]: soft clipping lets it exceed them a little."""
 
 
 @torch.no_grad()

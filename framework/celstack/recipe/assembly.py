@@ -112,6 +112,24 @@ class Evaluation:
 
 
 @settings
+class Validation:
+    """Evaluation during training, every ``every`` steps (0: never), which does not affect it.
+
+    Scores are logged, and passed to observers. With ``stop_on``, the name of a metric, the last
+    stage ends when that score has not been better than before in ``patience`` evaluations in a
+    row; earlier stages are completed. To select by the images of the final evaluation would
+    flatter its scores; choose another ``split``.
+    """
+
+    every: Annotated[int, Ge(0)] = 0
+    split: str = "train"
+    images: Annotated[int, Ge(1)] = 320
+    batch_size: Annotated[int, Ge(1)] = 32
+    stop_on: str = ""
+    patience: Annotated[int, Ge(1)] = 5
+
+
+@settings
 class Assembly:
     """All parts and settings of a run. All randomness is derived from ``seed``.
 
@@ -129,6 +147,7 @@ class Assembly:
     predictor: Predictor | None = None
     training: Training = field(factory=Training)
     evaluation: Evaluation = field(factory=Evaluation)
+    validation: Validation = field(factory=Validation)
     metrics: list[Metric] = field(factory=list)
     observers: list[Observer] = field(factory=list)
     seed: Annotated[int, Interval(ge=0, lt=4294967296)] = 0

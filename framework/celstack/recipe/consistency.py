@@ -19,7 +19,7 @@ from celstack.recipe.part_checks import (
     prepare_transforms,
 )
 from celstack.recipe.stage_transforms import check_stage_transforms
-from celstack.text import describe_error
+from celstack.text import describe_error, did_you_mean, format_value
 
 
 def require_consistent(assembly: Assembly) -> None:
@@ -78,6 +78,14 @@ def _check_leftovers(assembly: Assembly, prepared: Transforms) -> list[Problem]:
         text = "there is no predictor, and so no encoder to compute in other than 32 bits"
         problems.append(Problem("training.precision", text))
     names = [metric.name for metric in assembly.metrics]
+    wanted = assembly.validation.stop_on
+    if wanted and not assembly.validation.every:
+        text = "nothing is evaluated during training; set validation.every"
+        problems.append(Problem("validation.stop_on", text))
+    elif wanted and wanted not in names:
+        text = f"no metric of the recipe is called {format_value(wanted)}"
+        text += did_you_mean(wanted, names)
+        problems.append(Problem("validation.stop_on", text))
     for index, name in enumerate(names):
         if name in names[:index]:
             problems.append(Problem(f"metrics[{index}]", f"{name} is there already"))
@@ -191,6 +199,8 @@ def _check_splits(assembly: Assembly) -> list[Problem]:
     text = f"{assembly.dataset.name} has only the splits {', '.join(splits)}"
     if assembly.evaluation.split not in splits:
         problems.append(Problem("evaluation.split", text))
+    if assembly.validation.every and assembly.validation.split not in splits:
+        problems.append(Problem("validation.split", text))
     if "train" not in splits:
         problems.append(Problem("dataset", f"{text}, and learning needs one called train"))
     return problems

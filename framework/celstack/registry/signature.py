@@ -15,7 +15,7 @@ class _Required:
 
 
 REQUIRED: Any = _Required()
-SETTINGS = ("Transforms", "Training", "Stage", "Evaluation")
+SETTINGS = ("Transforms", "Training", "Stage", "Evaluation", "Validation")
 """Classes of the core that recipes write as tables without ``use``."""
 
 

@@ -53,6 +53,8 @@ def _machine(environment: dict[str, Any]) -> dict[str, str]:
 
 def _cost(log: TrainingLog, table: dict[str, Any], cores: Any) -> dict[str, str]:
     cost = {"steps": f"{log.steps:,}"}
+    if log.ended:
+        cost["steps"] += f"; training ended early: {log.ended}"
     batch = table.get("training", {}).get("batch_size")
     if isinstance(batch, int):
         cost["training images"] = f"{log.steps * batch:,}, in batches of {batch}"

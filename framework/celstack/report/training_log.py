@@ -63,6 +63,8 @@ class TrainingLog(NamedTuple):
     checked: int | None
     """The step of the last health check."""
     health: list[HealthLine]
+    ended: str
+    """Why training ended before its last step; empty if it did not."""
     seconds: float | None
     """The training time without pauses; None if the log has no times."""
 
@@ -76,6 +78,7 @@ def read_training_log(log: Path) -> TrainingLog:
     times: list[float] = []
     health: dict[tuple[str, str], HealthLine] = {}
     checked: int | None = None
+    ended = ""
     for line in _lines(log):
         step = line["step"]
         if _is_number(line.get("loss")):
@@ -92,6 +95,8 @@ def read_training_log(log: Path) -> TrainingLog:
             key = (finding.kind, finding.part)
             first = health[key].first if key in health else step
             health[key] = finding._replace(first=first, last=step)
+        if isinstance(line.get("ended"), str):
+            ended = line["ended"]
         if _is_number(line.get("time")):
             times.append(float(line["time"]))
     return TrainingLog(
@@ -105,6 +110,7 @@ def read_training_log(log: Path) -> TrainingLog:
         usage=[_usage_shares(part) for part in _split(counts, MAX_USAGE_POINTS)],
         checked=checked,
         health=[*health.values()],
+        ended=ended,
         seconds=_duration(times),
     )
 

@@ -9,6 +9,7 @@ from typing import Any
 import pluggy
 import torch
 
+from celstack.errors import StopTraining
 from celstack.interfaces.observer import Observer
 from celstack.model.decomposer import Decomposer
 from celstack.model.objective import Loss
@@ -17,6 +18,7 @@ from celstack.recipe.schedule import schedule
 from celstack.registry.kinds import KINDS
 from celstack.registry.manager import new_plugin_manager
 from celstack.runs.findings import Finding
+from celstack.runs.validated import Validated
 from celstack.testing.assertions import require_law, seeded
 from celstack.testing.model import PlainSelector
 from celstack.testing.parts import (
@@ -25,8 +27,10 @@ from celstack.testing.parts import (
     PlainPredictor,
     PlainPrototype,
 )
+from celstack.training.callbacks import checked_rates
 
 STEPS = 2
+RATES = {"prototypes": 1e-3, "heads": 1e-3}
 FINDING = Finding("unused-sprite", "sprite 1", "of 40 uses")
 
 
@@ -81,9 +85,10 @@ def _call_hooks(
     (phase,) = schedule(assembly.stages, 16, 4)
     loss = Loss(torch.tensor(0.5), torch.tensor(0.0))
     scores = {"mse": 0.5}
+    validations = [Validated(1, scores)]
     with torch.no_grad():
         scene = decomposer.explain(assembly.dataset.read("train", range(4)).images)
-    about = {"loss": loss, "images": 4, "scene": scene, "rates": {"prototypes": 1e-3}}
+    about = {"loss": loss, "images": 4, "scene": scene, "rates": RATES}
     events: list[tuple[str, dict[str, Any]]] = [
         (
             "run_started",
@@ -96,13 +101,17 @@ def _call_hooks(
             },
         ),
         ("phase_started", {"phase": phase, "step": 0}),
+        ("step_started", {"step": 1, "rates": RATES, "validations": []}),
         ("step_finished", {"step": 1, **about}),
         ("health_checked", {"step": 1, "findings": [FINDING]}),
         ("sprites_reassigned", {"step": 1, "sprites": [1]}),
     ]
     if folder is None:
         events += [
+            ("validated", {"step": 1, "scores": scores}),
+            ("step_started", {"step": 2, "rates": RATES, "validations": validations}),
             ("step_finished", {"step": 2, **about}),
+            ("training_ended", {"step": 2, "reason": "enough"}),
             ("evaluated", {"step": 2, "scores": scores, "decomposer": decomposer}),
             ("run_finished", {"folder": folder, "scores": scores}),
         ]
@@ -115,7 +124,11 @@ def _call_hooks(
         before = _state(decomposer)
         hook = f"celstack_{event}"
         try:
-            getattr(manager.hook, hook)(**arguments)
+            for given in getattr(manager.hook, hook)(**arguments):
+                if event == "step_started":
+                    checked_rates(given, RATES)
+        except StopTraining:
+            pass  # as any observer may
         except Exception as error:
             law = f"it does not fail, but in {hook}: {type(error).__name__}: {error}"
             raise AssertionError(f"{type(observer).__name__}: {law}") from error

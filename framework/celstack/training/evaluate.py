@@ -22,7 +22,7 @@ def score(
     dataset: Dataset,
     metrics: Sequence[Metric],
     evaluation: Evaluation,
-    watch: Callable[[int], None] | None = None,
+    watch: Callable[[int], object] | None = None,
     stats: SpriteStats | None = None,
     engine: Engine | None = None,
     failures: dict[str, str] | None = None,

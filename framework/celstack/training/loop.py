@@ -14,7 +14,7 @@ from celstack.errors import CelstackError
 from celstack.evaluation.metric_list import warn_of_failures
 from celstack.evaluation.sprite_stats import SpriteStats
 from celstack.model.decomposer import Decomposer
-from celstack.recipe.assembly import Assembly, Stage
+from celstack.recipe.assembly import Assembly
 from celstack.recipe.consistency import require_consistent
 from celstack.recipe.schedule import schedule
 from celstack.runs.directory import RunDirectory
@@ -30,10 +30,12 @@ from celstack.training.distributed.stopping import StopCoordinator
 from celstack.training.evaluate import score
 from celstack.training.health import HealthCheck
 from celstack.training.initialize import init_model
-from celstack.training.optimizer import build_optimizer, set_learning_rates
+from celstack.training.optimizer import build_optimizer
 from celstack.training.run_folder import load_planned, open_directory
 from celstack.training.run_state import RunState
+from celstack.training.steering import Steering, begin_stage, stages_left
 from celstack.training.step import take_step
+from celstack.training.validation import Validator
 
 
 @attrs.frozen(eq=False)
@@ -43,6 +45,8 @@ class Trained:
     decomposer: Decomposer
     scores: dict[str, float]
     folder: Path | None
+    ended: str = ""
+    """Why training ended before its last step; empty if it did not."""
 
 
 def run(
@@ -98,7 +102,7 @@ def _run(
     with StopCoordinator(engine.group) as stopping:
         scores = _train_and_evaluate(assembly, state, callbacks, stopping, health)
     callbacks.notify("celstack_run_finished", folder=state.folder, scores=scores)
-    return Trained(decomposer, scores, state.folder)
+    return Trained(decomposer, scores, state.folder, state.ended)
 
 
 def _train_and_evaluate(
@@ -173,22 +177,24 @@ def _train(
         steps=steps,
         step=state.step,
     )
-    for scheduled in stages:
+    validator = Validator(assembly, state, stages)
+    steering = Steering(assembly, state, callbacks, stopping)
+    for scheduled in stages_left(stages, state, validator.is_due):
         stage = scheduled.stage
-        if scheduled.end <= state.step:
-            continue  # finished before the run was resumed
         begin_stage(decomposer, stage)
         state.stage = scheduled.number
         if scheduled.start == state.step:
             state.usage.reset()
             state.log(begins=scheduled.title)
         callbacks.notify("celstack_phase_started", phase=scheduled, step=state.step)
-        while state.step < scheduled.end:
+        if validator.is_due:  # the run was stopped before its last step was evaluated
+            validator.validate(callbacks, stopping)
+            steering.end_if_asked()
+        while state.step < scheduled.end and not state.ended:
             # This rank's shard of the batch.
             images = to_device(next(batches), device).images
             group.begin_batch(batch_size_at(count, training.batch_size, state.step))
-            factor = scheduled.rate_factor(state.step)
-            rates = set_learning_rates(optimizer, stage, factor)
+            rates = steering.set_rates(scheduled)
             # Observers are called after the step: an error in one cannot leave it half done.
             with state.atomic_step():
                 if due := health.is_due(state.step + 1, scheduled):
@@ -226,16 +232,14 @@ def _train(
                 callbacks.notify(
                     "celstack_sprites_reassigned", step=state.step, sprites=reassigned
                 )
+            state.ended = callbacks.stop_reason
+            if validator.is_due:
+                validator.validate(callbacks, stopping)
             if state.step % training.checkpoint_every == 0 or state.step in (1, steps):
                 state.save()
                 engine.broadcast_state(decomposer, optimizer)
                 if state.folder:
                     callbacks.notify("celstack_checkpoint_saved", step=state.step)
-            stopping.check()
-
-
-def begin_stage(decomposer: Decomposer, stage: Stage) -> None:
-    """Set the selector, the active transforms and the frozen parts of a stage."""
-    decomposer.use_selector(stage.selector)
-    decomposer.activate(stage.transforms)
-    decomposer.sprites_frozen = stage.freeze_sprites
+            steering.end_if_asked()
+        if state.ended:
+            break

@@ -25,6 +25,12 @@ from celstack.runs.checkpoint import (
 from celstack.runs.directory import RunDirectory
 from celstack.runs.findings import Finding
 from celstack.runs.finished import read_recipe_json
+from celstack.runs.validated import (
+    Validated,
+    pack_validations,
+    unpack_ended,
+    unpack_validations,
+)
 from celstack.scene import Scene
 from celstack.signals import defer_interrupts
 from celstack.text import printable
@@ -64,6 +70,9 @@ class RunState:
         self.step = 0
         self.stage = 1
         self.saved_step = 0
+        self.ended = ""
+        """Why training has ended before its last step; empty if it has not."""
+        self.validations: list[Validated] = []
         self.consistent = True
         """False while a step is in progress, and after one that failed."""
         # The wall clock may be adjusted; times in the log must not go backwards.
@@ -94,6 +103,8 @@ class RunState:
             self._warn(f"{path}: converted from an earlier version of Celstack")
         self.engine.load_scaler(state.get("scaler", {}))
         self.step = self.saved_step = state["step"]
+        self.stage, self.ended = state["stage"], unpack_ended(state, path)
+        self.validations = unpack_validations(state, path)
         installed = str(torch.__version__)
         if state["torch"] != installed:
             saved_with = printable(state["torch"])
@@ -163,7 +174,11 @@ class RunState:
         if self.directory:
             counts, place = self.usage.counts, (self.step, self.stage)
             state = pack_checkpoint(self.decomposer, self.optimizer, counts, place, self.recipe)
-            self.directory.save_checkpoint({**state, **self.engine.state_dict()})
+            steered = {
+                "ended": self.ended,
+                "validations": pack_validations(self.validations),
+            }
+            self.directory.save_checkpoint({**state, **steered, **self.engine.state_dict()})
             self.saved_step = self.step
 
     def _last_checkpoint(self) -> str:

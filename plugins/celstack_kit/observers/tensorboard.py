@@ -18,7 +18,8 @@ class Tensorboard(Observer):
 
     Scalars are the loss and its terms, learning rates, and each sprite's share of the
     non-empty layers since the last time. Images are sprites, their masks, backgrounds, and
-    decompositions of held-out images. Scores are written at the end.
+    decompositions of held-out images. Scores are written at the end, and those of evaluations
+    during training when there are any.
     """
 
     def __init__(
@@ -74,6 +75,13 @@ class Tensorboard(Observer):
         """Flush: a run resumed from this checkpoint does not write earlier steps again."""
         if self.writer and self._folder_exists():
             self.writer.flush()
+
+    @hookimpl
+    def celstack_validated(self, step: int, scores: Mapping[str, float]) -> None:
+        """Write the scores of an evaluation during training."""
+        if self.writer:
+            for name, score in scores.items():
+                self.writer.add_scalar(f"validation/{name}", score, step)
 
     @hookimpl
     def celstack_evaluated(self, step: int, scores: Mapping[str, float]) -> None:

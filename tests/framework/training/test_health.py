@@ -164,7 +164,7 @@ def test_a_learning_rate_of_zero(heard, monkeypatch):
             group["lr"] = 0.0
         return {}
 
-    monkeypatch.setattr("celstack.training.loop.set_learning_rates", stopped)
+    monkeypatch.setattr("celstack.training.steering.set_learning_rates", stopped)
 
     network_run(heard, Stage(steps=20))
 

@@ -49,13 +49,25 @@ class StopCoordinator:
         if self.received.count(signal.SIGINT) > 1 and number == signal.SIGINT:
             raise KeyboardInterrupt
 
-    def check(self) -> None:
-        """Raise Terminated or KeyboardInterrupt on all ranks if any rank received a signal."""
+    def share_reason(self, reason: str) -> str:
+        """Return rank 0's reason to end training on all ranks; empty if it has none."""
+        return self.group.broadcast_bytes(reason.encode("utf-8", "replace")).decode()
+
+    def check(self, ending: bool = False) -> bool:
+        """Raise Terminated or KeyboardInterrupt on all ranks if any rank received a signal.
+
+        Args:
+            ending: Whether this rank wants to end training.
+
+        Returns:
+            Whether any rank does.
+        """
         if self.group.world_size == 1:
-            return
+            return ending
         orphaned = self.launcher_pid and os.getppid() != self.launcher_pid
-        flags = [bool(self.received or orphaned), signal.SIGTERM in self.received]
+        flags = [bool(self.received or orphaned), signal.SIGTERM in self.received, ending]
         local = torch.tensor(flags, dtype=torch.int64, device=self.group.device)
-        stopped, terminated = self.group.all_reduce_sum(local).tolist()
+        stopped, terminated, ended = self.group.all_reduce_sum(local).tolist()
         if stopped:
             raise Terminated if terminated else KeyboardInterrupt
+        return bool(ended)

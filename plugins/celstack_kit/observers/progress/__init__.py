@@ -121,6 +121,16 @@ class Progress(Observer):
         self._line(f"step {step}: reassigned sprites {', '.join(map(str, sprites))}")
 
     @hookimpl
+    def celstack_validated(self, step: int, scores: Mapping[str, float]) -> None:
+        """Print the scores of an evaluation during training."""
+        self.celstack_evaluated(step, scores)
+
+    @hookimpl
+    def celstack_training_ended(self, step: int, reason: str) -> None:
+        """Print why training has ended early."""
+        self.console.print_plain(f"step {step}: training ended early: {reason}")
+
+    @hookimpl
     def celstack_evaluated(self, step: int, scores: Mapping[str, float]) -> None:
         """Print the scores."""
         text = ", ".join(f"{name} {score:.4f}" for name, score in scores.items())

@@ -256,6 +256,20 @@ def test_several_processes_learn_what_one_does(tmp_path, scenario, count):
         assert all(torch.equal(former["model"][k], latter["model"][k]) for k in one["model"])
 
 
+def test_what_observers_of_the_first_process_decide_holds_for_all(tmp_path):
+    assert start(1, str(TOGETHER), "steered", str(tmp_path / "one")) == [0]
+
+    assert start(2, str(TOGETHER), "steered", str(tmp_path / "each")) == [0, 0]
+
+    one, first, second = (
+        torch.load(tmp_path / name, weights_only=True) for name in ("one0", "each0", "each1")
+    )
+    assert one["ended"] == first["ended"] == second["ended"] == "enough"
+    assert len(one["losses"]) == len(first["losses"]) == 8
+    torch.testing.assert_close(first["model"], one["model"], rtol=0, atol=1e-8)
+    assert all(torch.equal(first["model"][k], second["model"][k]) for k in one["model"])
+
+
 def test_a_part_that_needs_processes_it_has_not_got_is_refused(monkeypatch):
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "2")

@@ -8,10 +8,21 @@ steps in which every choice depends on all choices before it, the same run is st
 
 import sys
 
+import attrs
 import torch
 
 import celstack
-from celstack import Assembly, Batch, Dataset, Evaluation, Observer, Stage, Training, Transforms
+from celstack import (
+    Assembly,
+    Batch,
+    Dataset,
+    Evaluation,
+    Observer,
+    Stage,
+    Training,
+    Transforms,
+    Validation,
+)
 from celstack_kit.compositors.occlusion import Occlusion
 from celstack_kit.compositors.ordered import Ordered
 from celstack_kit.datasets.tetrominoes import Tetrominoes
@@ -116,16 +127,40 @@ def taught() -> Assembly:
     )
 
 
+class Steersman(Observer):
+    """Changes rates, which depend on scores, and ends training; rank 0 alone hears of it."""
+
+    @celstack.hookimpl
+    def celstack_step_started(self, step, rates, validations):
+        return {"prototypes": rates["prototypes"] / (step + len(validations))}
+
+    @celstack.hookimpl
+    def celstack_step_finished(self, step):
+        if step == 8:
+            raise celstack.StopTraining("enough")
+
+
+def steered() -> Assembly:
+    """A network whose rates change, and whose training ends early."""
+    return attrs.evolve(
+        predicted(),
+        stages=[Stage(steps=20)],
+        validation=Validation(every=3, images=9, stop_on="mse", patience=5),
+        observers=[Steersman()],
+    )
+
+
 def main(scenario: str, path: str, rank: str) -> None:
     torch.set_default_dtype(torch.float64)
     torch.set_num_threads(1)
     diary = Diary()
-    assembly = {"predicted": predicted, "taught": taught}[scenario]()
+    assembly = {"predicted": predicted, "taught": taught, "steered": steered}[scenario]()
     assembly.observers.append(diary)
     trained = celstack.run(assembly)
     left = {
         "model": trained.decomposer.state_dict(),
         "scores": trained.scores,
+        "ended": trained.ended,
         **{name: getattr(diary, name) for name in ("losses", "images", "usage", "again")},
     }
     torch.save(left, path + rank)
