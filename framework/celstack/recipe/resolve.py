@@ -71,7 +71,9 @@ def resolve(
         raise RecipeError(recipe.source, resolver.problems)
     plugins = [catalog.find(node.kind, node.use) for node in root.parts()]
     packages = {plugin.entry.name: (plugin.package, plugin.version) for plugin in plugins}
-    return ResolvedRecipe(recipe.name, recipe.source, root, recipe.text, chosen, packages)
+    return ResolvedRecipe(
+        recipe.name, recipe.source, root, recipe.text, chosen, packages=packages
+    )
 
 
 def resolve_part(source: str, kind: str, table: Any, place: str, catalog: Catalog) -> Node:

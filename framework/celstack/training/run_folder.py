@@ -72,9 +72,9 @@ def _save_recipe(
         resolved, problems, left_out = recipe_of(assembly, Catalog())
         if problems:
             LOG.warning(
-                "%s: no recipe can express this assembly (%s), so commands cannot open the "
-                "run; in Python, celstack.open_run(folder, assembly=assembly) can, and "
-                "'celstack table' and 'celstack compare' read its scores",
+                "%s: no recipe can express this assembly (%s), so commands that need these "
+                "parts refuse the run; in Python, celstack.open_run(folder, assembly=assembly) "
+                "opens it",
                 directory.folder,
                 _list_first(problems),
             )
