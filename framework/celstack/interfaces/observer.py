@@ -28,7 +28,7 @@ class Observer(Part):
     Laws:
         Observers do not change the model, the data or the random state.
         An observer that raises anything else is reported once and not called again; the run
-        continues.
+        continues. A run that is resumed without an observer that steered it goes on unsteered.
     """
 
     terminal: bool = False

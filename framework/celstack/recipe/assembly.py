@@ -175,4 +175,7 @@ class Assembly:
         sizes = {"train": self.training.batch_size}
         evaluated = min(self.evaluation.images, self.evaluation.batch_size)
         sizes.setdefault(self.evaluation.split, evaluated)
+        if self.validation.every:
+            validated = min(self.validation.images, self.validation.batch_size)
+            sizes.setdefault(self.validation.split, validated)
         return sizes
