@@ -176,8 +176,10 @@ def _train(
     )
     for scheduled in stages:
         stage = scheduled.stage
-        if scheduled.end <= state.step:
-            continue  # finished before the run was resumed
+        # Stages that were finished before the run was resumed; the last one stays in force,
+        # because the model is evaluated with its selector.
+        if scheduled.end <= state.step and scheduled is not stages[-1]:
+            continue
         begin_stage(decomposer, stage)
         state.stage = scheduled.number
         if scheduled.start == state.step:
