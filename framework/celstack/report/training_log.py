@@ -65,6 +65,8 @@ class TrainingLog(NamedTuple):
     health: list[HealthLine]
     seconds: float | None
     """The training time without pauses; None if the log has no times."""
+    last_time: float | None
+    """When the last line with a time was written, in seconds since 1970."""
 
 
 def read_training_log(log: Path) -> TrainingLog:
@@ -106,6 +108,7 @@ def read_training_log(log: Path) -> TrainingLog:
         checked=checked,
         health=[*health.values()],
         seconds=_duration(times),
+        last_time=times[-1] if times else None,
     )
 
 

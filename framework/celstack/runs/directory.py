@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from celstack.errors import CelstackError
 from celstack.files import to_json, write_atomic
-from celstack.runs.finished import read_evaluation_settings
+from celstack.runs.finished import FINISHING, read_evaluation_settings
 from celstack.system import environment
 
 if TYPE_CHECKING:
@@ -155,6 +155,17 @@ class RunDirectory:
         # Written last, because its presence marks a finished run.
         self._write("metrics.json", to_json(results.scores))
         self.close()
+
+    def begin_finish(self) -> None:
+        """Mark the run as not finished until `finish`, even when its results are written.
+
+        If it is killed in between, resuming it evaluates it again and notifies observers.
+        """
+        self._write(FINISHING, "")
+
+    def finish(self) -> None:
+        """Remove the mark of `begin_finish`."""
+        (self.folder / FINISHING).unlink(missing_ok=True)
 
     def save_evaluation(self, settings: Mapping[str, Any], results: Mapping[str, Any]) -> Path:
         """Write a later evaluation; it replaces only one with the same settings."""

@@ -27,6 +27,9 @@ RECIPE_SHAPE = {
 """The types that readers rely on in a resolved recipe."""
 METADATA_SHAPE = {"images": int, "percent": list[str], "files": list[str]}
 """The types that readers rely on in ``evaluation.json``."""
+FINISHING = ".finishing"
+"""A file that is there from before the scores of a run are written until its observers have
+been notified that it is finished."""
 
 
 class FinishedRun(NamedTuple):
@@ -77,6 +80,11 @@ def check_run(folder: Path) -> None:
         runs = sorted(path.parent for path in folder.glob("*/resolved.toml"))
         hint = f"; it contains runs, the latest is {runs[-1]}" if runs else ""
         raise CelstackError(f"{folder}: not a run folder (no resolved.toml){hint}")
+
+
+def is_finished(folder: Path) -> bool:
+    """Return whether nothing is left to do for a run; one with scores may lack its page."""
+    return (folder / "metrics.json").is_file() and not (folder / FINISHING).exists()
 
 
 def read_finished(folder: Path) -> FinishedRun:
