@@ -71,6 +71,15 @@ class Decomposer(nn.Module):
         if self.predictor is not None:
             self.predictor.prepare(self.outline())
 
+    def allocate(self, image_shape: tuple[int, int, int]) -> None:
+        """Create all learnable parameters for images of this shape; load their values next."""
+        self.set_image_shape(image_shape)
+        self.sprites.allocate(image_shape, with_alpha=True)
+        if self.backgrounds is not None:
+            self.backgrounds.allocate(image_shape, with_alpha=False)
+        if self.predictor is not None:
+            self.predictor.prepare(self.outline())
+
     def set_image_shape(self, image_shape: tuple[int, int, int]) -> None:
         """Set the shape (C, H, W) of images; raise CelstackError if the selector refuses it."""
         self.channels, height, width = image_shape
@@ -182,9 +191,8 @@ class Decomposer(nn.Module):
             colors and masks in these windows. Layers are transparent outside.
         """
         sprite = scene.sprite.flatten()
-        of_sprite, of_layer = (
-            params.flatten(0, 1) for params in (scene.sprite_params, scene.layer_params)
-        )
+        of_sprite = scene.sprite_params.flatten(0, 1)
+        of_layer = scene.layer_params.flatten(0, 1)
         kinds = sprite.clamp_min(0)
         # Not images[kinds]: its gradient is summed in an order that depends on threads.
         images = self.sprite_images().index_select(0, kinds)

@@ -19,9 +19,6 @@ from celstack.runs.checkpoint import load_weights, read_checkpoint
 from celstack.runs.finished import check_run
 from celstack.system import tune_allocator
 
-NOISE_IMAGES = 100
-"""How many images of noise initialize a model before its weights are loaded."""
-
 
 @attrs.frozen(eq=False)
 class OpenRun:
@@ -53,9 +50,8 @@ def open_run(
     state = read_checkpoint(folder / "checkpoint.pt")
     assembly = _assemble(folder, overrides, data)
     decomposer = assembly.decomposer()
-    # Initialized from noise, because the weights are loaded next and no data is needed.
     with torch.random.fork_rng(devices=[]):
-        decomposer.prepare(torch.rand(NOISE_IMAGES, *assembly.dataset.image_shape))
+        decomposer.allocate(assembly.dataset.image_shape)
     load_weights(decomposer, state["model"], folder)
     decomposer.sprites_frozen = state["sprites_frozen"]
     stage = _stage(assembly, state["stage"], folder)
