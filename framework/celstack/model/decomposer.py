@@ -18,6 +18,7 @@ from celstack.interfaces.prototype import Prototype
 from celstack.interfaces.selector import Selector
 from celstack.interfaces.transform import Transform
 from celstack.model.compositing import composite
+from celstack.model.divergence import blame_divergence
 from celstack.model.sprite_warp import SpriteWarp, warp_sprites
 from celstack.model.transform_chain import TransformChain
 from celstack.scene import Rendering, Scene
@@ -65,18 +66,16 @@ class Decomposer(nn.Module):
         """Create all learnable parameters, for images like these."""
         channels, height, width = sample_images.shape[1:]
         self.set_image_shape((channels, height, width))
-        self.sprites.prepare(sample_images, with_alpha=True)
-        if self.backgrounds is not None:
-            self.backgrounds.prepare(sample_images, with_alpha=False)
+        for prototype in filter(None, (self.sprites, self.backgrounds)):
+            prototype.prepare(sample_images, with_alpha=prototype is self.sprites)
         if self.predictor is not None:
             self.predictor.prepare(self.outline())
 
     def allocate(self, image_shape: tuple[int, int, int]) -> None:
         """Create all learnable parameters for images of this shape; load their values next."""
         self.set_image_shape(image_shape)
-        self.sprites.allocate(image_shape, with_alpha=True)
-        if self.backgrounds is not None:
-            self.backgrounds.allocate(image_shape, with_alpha=False)
+        for prototype in filter(None, (self.sprites, self.backgrounds)):
+            prototype.allocate(image_shape, with_alpha=prototype is self.sprites)
         if self.predictor is not None:
             self.predictor.prepare(self.outline())
 
@@ -135,7 +134,8 @@ class Decomposer(nn.Module):
             raise CelstackError(
                 f"images of shape {tuple(images.shape[1:])}: the model is {made}"
             )
-        return self.selector.explain(images, self, noise, self.price is not None)
+        with blame_divergence(self):
+            return self.selector.explain(images, self, noise, self.price is not None)
 
     @property
     def price(self) -> float | None:

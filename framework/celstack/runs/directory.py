@@ -16,6 +16,7 @@ from celstack.errors import CelstackError
 from celstack.files import to_json, write_atomic
 from celstack.runs.finished import FINISHING, read_evaluation_settings
 from celstack.system import environment
+from celstack.text import printable
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -96,7 +97,7 @@ class RunDirectory:
 
         self._write("recipe.toml", resolved.text)
         self._write("environment.json", json.dumps(environment(), indent=2) + "\n")
-        heading = f"# {resolved.source}, including defaults; can be run again.\n"
+        heading = f"# {printable(resolved.source)}, including defaults; can be run again.\n"
         # Written last, because its presence marks the folder of a run.
         self._write("resolved.toml", heading + tomli_w.dumps(resolved.as_table()))
 

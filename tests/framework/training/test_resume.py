@@ -233,9 +233,7 @@ def test_a_run_whose_steps_are_done_is_scored_with_the_selector_of_its_last_stag
     (expected.folder / "metrics.json").unlink()
     observer = Stopping()
 
-    trained = run(
-        attrs.evolve(make(observer), stages=stages), expected.folder, resume=True
-    )
+    trained = run(attrs.evolve(make(observer), stages=stages), expected.folder, resume=True)
 
     assert trained.scores == expected.scores
     assert trained.decomposer.selector.empty_cost == 100.0
