@@ -24,7 +24,7 @@ TESTS = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS / "killing")]
 os.environ["OMP_NUM_THREADS"] = "1"
 
-from processes import Fault, warm_up  # noqa: E402
+from forked import Fault, warm_up  # noqa: E402
 from scenarios import SCENARIOS  # noqa: E402
 
 

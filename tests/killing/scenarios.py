@@ -9,7 +9,7 @@ from contextlib import suppress
 from importlib.util import find_spec
 
 from leftovers import difference, left_by_run, left_in_cache
-from processes import (
+from forked import (
     KILLED,
     Fault,
     finish,

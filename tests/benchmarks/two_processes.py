@@ -1,6 +1,6 @@
 """Whether a run of two processes survives the loss of one: it ends in a line, and goes on.
 
-    python tests/benchmarks/processes.py [COUNT] [--seed N]
+    python tests/benchmarks/two_processes.py [COUNT] [--seed N]
 
 Starts `run-recipe --devices 2` so many times (20). At a random moment one of the two processes
 is killed (SIGKILL), or stopped (SIGSTOP), or the run is told to stop (SIGTERM). It must end within
@@ -24,7 +24,7 @@ TESTS = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS / "killing")]
 
 from leftovers import difference, left_by_run  # noqa: E402
-from processes import Fault, state_of  # noqa: E402
+from forked import Fault, state_of  # noqa: E402
 
 RECIPE = """\
 dataset = { use = "tetrominoes", count = 31, test_count = 4, per_image = 1, side = 24 }
