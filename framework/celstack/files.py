@@ -51,11 +51,14 @@ def write_atomic(path: Path, content: str | bytes | memoryview) -> None:
     """Write a file so that readers see either the old or the new content, never a part.
 
     This holds after a power loss, too: the content is flushed to disk before the file moves.
+    Text is written in UTF-8; lone surrogates, which files of others may contain, are escaped.
     """
+    if isinstance(content, str):
+        content = content.encode("utf-8", "backslashreplace")
     temporary = path.with_name(f"{path.name}.tmp")
     try:
         with temporary.open("wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)

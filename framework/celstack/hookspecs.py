@@ -115,7 +115,8 @@ def celstack_phase_started(phase: ScheduledStage, step: int) -> None:
 
     Args:
         phase: The stage, its number and its steps; ``phase.title`` is its name.
-        step: The number of steps done so far; more than ``phase.start`` when resumed.
+        step: The number of steps done so far; more than ``phase.start`` when resumed, and
+            ``phase.end`` if only the evaluation is left.
     """
 
 

@@ -44,6 +44,11 @@ def printable(text: str) -> str:
     return "".join(x if x.isprintable() else repr(x)[1:-1] for x in text)
 
 
+def is_unicode(text: str) -> bool:
+    """Return whether a text has no lone surrogates, which file names and JSON may have."""
+    return not any("\ud800" <= x <= "\udfff" for x in text)
+
+
 def format_value(value: Any) -> str:
     """Format a value in one line of at most 60 characters, much as in TOML."""
     if isinstance(value, bool):

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 
-from celstack.cli.output import is_printing_rank, print_error, print_line, printed_warnings
+from celstack.cli.output import (
+    discard_output,
+    finish_output,
+    is_printing_rank,
+    print_error,
+    print_line,
+    printed_warnings,
+)
 from celstack.errors import CelstackError, RunFailedError
 
 COMMANDS = {
@@ -91,7 +98,7 @@ def _exit_after(command: Callable[[], None]) -> None:
             command()
         except SystemExit as exit_request:  # of the parser, after printing help or usage
             code = exit_request.code
-        sys.stdout.flush()
+        finish_output()
     except RunFailedError as error:
         code = _print_failure(error, 1)
     except CelstackError as error:
@@ -100,7 +107,7 @@ def _exit_after(command: Callable[[], None]) -> None:
         code = _print_failure(error, _signal_exit_code(error))
     except BrokenPipeError:
         # The reader of our output has closed it, as `head` does.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()
         code = 0
     sys.exit(code)
 
@@ -109,6 +116,9 @@ def _print_failure(error: BaseException, code: int) -> int:
     """Print the error that ended a command, once for all local ranks; return the code."""
     if getattr(error, "rank_local", False) or is_printing_rank():
         print_error(str(error) or "Interrupted")
+    # This error counts, not one of the lines that were printed before it.
+    with suppress(CelstackError, BrokenPipeError):
+        finish_output()
     return code
 
 

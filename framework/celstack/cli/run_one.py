@@ -61,7 +61,7 @@ def start_run(
     with group.raise_on_all_ranks():
         if group.is_main:
             made = str(RunDirectory.create(out, resolved.name, assembly.seed).folder)
-    folder = Path(group.broadcast_bytes(made.encode()).decode())
+    folder = Path(os.fsdecode(group.broadcast_bytes(os.fsencode(made))))
     return _run(assembly, RunDirectory(folder), device, resolved)
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from celstack.interfaces.part import Part
+
+NOISE_IMAGES = 100
+"""How many images of noise `Prototype.allocate` prepares with, unless it is overridden."""
 
 
 class Prototype(Part, nn.Module):
@@ -20,6 +24,7 @@ class Prototype(Part, nn.Module):
         Gradients reach every parameter, but for those that are not to learn
         (``requires_grad=False``).
         Where ``size`` is not None, it is the height and width of ``images()``.
+        ``allocate`` creates the same parameters as ``prepare``, with any values.
         Every parameter that ``per_image`` lists has the images along its first axis, and
         permuting its rows permutes the images.
         Where ``redraw`` returns True, that image is the given one and no other has changed.
@@ -43,6 +48,17 @@ class Prototype(Part, nn.Module):
             sample: Training images, for their shape and as a starting point.
             with_alpha: Whether the images are sprites; backgrounds are opaque.
         """
+
+    def allocate(self, image_shape: tuple[int, int, int], with_alpha: bool) -> None:
+        """Create the parameters, whose values are loaded next, as when a run is opened.
+
+        By default, ``prepare`` is called with noise. Override this if that takes long.
+
+        Args:
+            image_shape: Channels, height and width of images.
+            with_alpha: Whether the images are sprites; backgrounds are opaque.
+        """
+        self.prepare(torch.rand(NOISE_IMAGES, *image_shape), with_alpha)
 
     @abstractmethod
     def images(self) -> Float[Tensor, "K D h w"]:

@@ -18,6 +18,7 @@ from celstack.interfaces.prototype import Prototype
 from celstack.interfaces.selector import Selector
 from celstack.interfaces.transform import Transform
 from celstack.model.compositing import composite
+from celstack.model.divergence import blame_divergence
 from celstack.model.model_input import model_input
 from celstack.model.scene_check import check_scene
 from celstack.model.sprite_warp import SpriteWarp, warp_sprites
@@ -67,9 +68,16 @@ class Decomposer(nn.Module):
         """Create all learnable parameters, for images like these."""
         channels, height, width = sample_images.shape[1:]
         self.set_image_shape((channels, height, width))
-        self.sprites.prepare(sample_images, with_alpha=True)
-        if self.backgrounds is not None:
-            self.backgrounds.prepare(sample_images, with_alpha=False)
+        for prototype in filter(None, (self.sprites, self.backgrounds)):
+            prototype.prepare(sample_images, with_alpha=prototype is self.sprites)
+        if self.predictor is not None:
+            self.predictor.prepare(self.outline())
+
+    def allocate(self, image_shape: tuple[int, int, int]) -> None:
+        """Create all learnable parameters for images of this shape; load their values next."""
+        self.set_image_shape(image_shape)
+        for prototype in filter(None, (self.sprites, self.backgrounds)):
+            prototype.allocate(image_shape, with_alpha=prototype is self.sprites)
         if self.predictor is not None:
             self.predictor.prepare(self.outline())
 
@@ -105,9 +113,8 @@ class Decomposer(nn.Module):
         """Pass on to the predictor which transforms are active."""
         if self.predictor is not None and self.channels:
             chains = (self.sprite_chain, self.layer_chain, self.background_chain)
-            self.predictor.activate(
-                ActiveTransforms(*(tuple(chain.active) for chain in chains))
-            )
+            active = (tuple(chain.active) for chain in chains)
+            self.predictor.activate(ActiveTransforms(*active))
 
     def use_selector(self, selector: Selector | None) -> None:
         """Explain with another selector; None restores that of the constructor."""
@@ -125,7 +132,8 @@ class Decomposer(nn.Module):
         In evaluation mode, images may be anything that ``celstack.read_images`` takes.
         """
         images = model_input(self, images, convert=not self.training)
-        return self.selector.explain(images, self, noise, self.price is not None)
+        with blame_divergence(self):
+            return self.selector.explain(images, self, noise, self.price is not None)
 
     @property
     def price(self) -> float | None:
@@ -183,9 +191,8 @@ class Decomposer(nn.Module):
             colors and masks in these windows. Layers are transparent outside.
         """
         sprite = scene.sprite.flatten()
-        of_sprite, of_layer = (
-            params.flatten(0, 1) for params in (scene.sprite_params, scene.layer_params)
-        )
+        of_sprite = scene.sprite_params.flatten(0, 1)
+        of_layer = scene.layer_params.flatten(0, 1)
         kinds = sprite.clamp_min(0)
         # Not images[kinds]: its gradient is summed in an order that depends on threads.
         images = self.sprite_images().index_select(0, kinds)

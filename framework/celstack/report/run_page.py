@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -69,7 +71,8 @@ def make_page(
         folder: The folder of the run.
         assembly: Its assembly.
         decomposer: Its model.
-        status: The status to show; by default, whether the run is finished.
+        status: The status of the run that is writing the page; by default, the folder says
+            whether it is finished. Pages of runs that are not say when they were last active.
 
     Returns:
         The page. What is missing, such as examples whose images are not on this machine, is
@@ -80,6 +83,7 @@ def make_page(
     stats = read_sprite_stats(folder)
     names = _names(decomposer, stats)
     scores = read_scores(folder, assembly.metrics)
+    active = log.last_time if status is None else time.time()
     if status is None:
         status = RunStatus("" if scores else f"Not finished: this is step {log.steps:,}.")
     missing: list[str] = []
@@ -102,6 +106,7 @@ def make_page(
         "page.html",
         info=read_run_info(folder, log),
         status=status,
+        last_active=_format_time(active) if status.text else "",
         sprites=gallery.show_sprites(decomposer),
         names=names,
         best=embed(folder / BEST_SPRITES),
@@ -121,6 +126,15 @@ def make_page(
         editor_assets=editor_assets() if section.editor else None,
     )
     return RunPage(text, missing)
+
+
+def _format_time(seconds: float | None) -> str:
+    """Format a time of the log, in the local time zone; empty if there is none."""
+    try:
+        when = datetime.fromtimestamp(seconds).astimezone() if seconds is not None else None
+    except (ValueError, OverflowError, OSError):  # a damaged log
+        return ""
+    return when.strftime("%Y-%m-%d %H:%M:%S %Z") if when else ""
 
 
 def _names(decomposer: Decomposer, stats: StoredSpriteStats | None) -> list[str]:

@@ -67,6 +67,8 @@ class TrainingLog(NamedTuple):
     """Why training ended before its last step; empty if it did not."""
     seconds: float | None
     """The training time without pauses; None if the log has no times."""
+    last_time: float | None
+    """When the last line with a time was written, in seconds since 1970."""
 
 
 def read_training_log(log: Path) -> TrainingLog:
@@ -112,6 +114,7 @@ def read_training_log(log: Path) -> TrainingLog:
         health=[*health.values()],
         ended=ended,
         seconds=_duration(times),
+        last_time=times[-1] if times else None,
     )
 
 

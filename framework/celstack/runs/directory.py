@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from celstack.errors import CelstackError
 from celstack.files import to_json, write_atomic
-from celstack.runs.finished import read_evaluation_settings
+from celstack.runs.finished import FINISHING, read_evaluation_settings
 from celstack.system import environment
+from celstack.text import printable
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -101,7 +102,7 @@ class RunDirectory:
         found = environment(resolved.packages)
         self._write("environment.json", json.dumps(found, indent=2) + "\n")
         again = "can be run again" if resolved.runnable else "made in Python, not a full recipe"
-        heading = f"# {resolved.source}, including defaults; {again}.\n"
+        heading = f"# {printable(resolved.source)}, including defaults; {again}.\n"
         # Written last, because its presence marks the folder of a run.
         self._write("resolved.toml", heading + tomli_w.dumps(resolved.as_table()))
 
@@ -160,6 +161,17 @@ class RunDirectory:
         # Written last, because its presence marks a finished run.
         self._write("metrics.json", to_json(results.scores))
         self.close()
+
+    def begin_finish(self) -> None:
+        """Mark the run as not finished until `finish`, even when its results are written.
+
+        If it is killed in between, resuming it evaluates it again and notifies observers.
+        """
+        self._write(FINISHING, "")
+
+    def finish(self) -> None:
+        """Remove the mark of `begin_finish`."""
+        (self.folder / FINISHING).unlink(missing_ok=True)
 
     def save_evaluation(self, settings: Mapping[str, Any], results: Mapping[str, Any]) -> Path:
         """Write a later evaluation; it replaces only one with the same settings."""

@@ -32,6 +32,9 @@ METADATA_SHAPE = {
     "failed": dict[str, str],
 }
 """The types that readers rely on in ``evaluation.json``."""
+FINISHING = ".finishing"
+"""A file that is there from before the scores of a run are written until its observers have
+been notified that it is finished."""
 
 
 class FinishedRun(NamedTuple):
@@ -84,6 +87,11 @@ def check_run(folder: Path) -> None:
         runs = sorted(path.parent for path in folder.glob("*/resolved.toml"))
         hint = f"; it contains runs, the latest is {runs[-1]}" if runs else ""
         raise CelstackError(f"{folder}: not a run folder (no resolved.toml){hint}")
+
+
+def is_finished(folder: Path) -> bool:
+    """Return whether nothing is left to do for a run; one with scores may lack its page."""
+    return (folder / "metrics.json").is_file() and not (folder / FINISHING).exists()
 
 
 def read_finished(folder: Path) -> FinishedRun:

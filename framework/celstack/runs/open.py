@@ -21,9 +21,6 @@ from celstack.runs.finished import check_run
 from celstack.runs.used_packages import read_used_packages
 from celstack.system import tune_allocator
 
-NOISE_IMAGES = 100
-"""How many images of noise initialize a model before its weights are loaded."""
-
 
 @attrs.frozen(eq=False)
 class OpenRun:
@@ -73,9 +70,8 @@ def open_run(
     elif data is not None or tuple(overrides):
         raise CelstackError("open_run: takes an assembly, or overrides and data of a recipe")
     decomposer = assembly.decomposer()
-    # Initialized from noise, because the weights are loaded next and no data is needed.
     with torch.random.fork_rng(devices=[]):
-        decomposer.prepare(torch.rand(NOISE_IMAGES, *assembly.dataset.image_shape))
+        decomposer.allocate(assembly.dataset.image_shape)
     load_weights(decomposer, state["model"], folder)
     decomposer.sprites_frozen = state["sprites_frozen"]
     stage = _stage(assembly, state["stage"], folder)

@@ -36,6 +36,7 @@ def check_prototype(prototype: Prototype, *, channels: Sequence[int] = (1, 3)) -
             prepared = _prepare(prototype, number, with_alpha)
             check_same_start(prepared, _prepare(prototype, number, with_alpha))
             _check_images(prepared, number, with_alpha)
+            _check_allocate(prototype, prepared, number, with_alpha)
             if learned := [own for own in prepared.parameters() if own.requires_grad]:
                 check_gradients_reach(prepared, prepared.images(), learned)
             _check_per_image(prepared)
@@ -47,6 +48,22 @@ def _prepare(prototype: Prototype, channels: int, with_alpha: bool) -> Prototype
     prepared = copy.deepcopy(prototype)
     prepared.prepare(torch.rand(5, channels, *CANVAS), with_alpha)
     return prepared
+
+
+def _check_allocate(
+    prototype: Prototype, prepared: Prototype, channels: int, with_alpha: bool
+) -> None:
+    allocated = copy.deepcopy(prototype)
+    allocated.allocate((channels, *CANVAS), with_alpha)
+    shapes = [
+        {name: value.shape for name, value in one.state_dict().items()}
+        for one in (allocated, prepared)
+    ]
+    law = "allocate creates the same parameters as prepare, but names or shapes differ"
+    require_law(prototype, shapes[0] == shapes[1], law)
+    allocated.load_state_dict(prepared.state_dict())
+    law = "with the same weights, images() are the same after allocate as after prepare"
+    require_law(prototype, torch.equal(allocated.images(), prepared.images()), law)
 
 
 def _check_images(prototype: Prototype, channels: int, with_alpha: bool) -> None:

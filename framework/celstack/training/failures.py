@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 # Allocators raise different exceptions, but their messages share these words.
 OUT_OF_MEMORY = re.compile(
-    r"out of memory|can't allocate memory|not enough memory", re.IGNORECASE
+    r"out of memory|can't allocate memory|not enough memory|storage size .* overflowed",
+    re.IGNORECASE,
 )
 WORKER_DIED = "DataLoader worker"
 

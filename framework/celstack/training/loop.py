@@ -102,6 +102,8 @@ def _run(
     with StopCoordinator(engine.group) as stopping:
         scores = _train_and_evaluate(assembly, state, callbacks, stopping, health)
     callbacks.notify("celstack_run_finished", folder=state.folder, scores=scores)
+    if directory:
+        directory.finish()
     return Trained(decomposer, scores, state.folder, state.ended)
 
 
@@ -133,6 +135,7 @@ def _train_and_evaluate(
             "celstack_evaluated", step=state.step, scores=scores, decomposer=decomposer
         )
         if directory:
+            directory.begin_finish()
             directory.save_results(
                 collect_results(decomposer, assembly, scores, stats, failures)
             )

@@ -15,6 +15,7 @@ import torch
 from celstack.errors import RunFailedError
 from celstack.evaluation.usage import Usage
 from celstack.model.decomposer import Decomposer
+from celstack.model.divergence import DivergedError, blame_divergence
 from celstack.model.objective import Loss
 from celstack.runs.checkpoint import (
     check_resumable,
@@ -117,9 +118,15 @@ class RunState:
     @contextmanager
     def atomic_step(self) -> Iterator[None]:
         """Defer Ctrl-C and SIGTERM to the end of a step; a step that fails is never saved."""
+        number = self.step + 1
         with defer_interrupts():
             self.consistent = False
-            yield
+            try:
+                with blame_divergence(self.decomposer):
+                    yield
+            except DivergedError as error:
+                text = f"step {number}: {error}{self._last_checkpoint()}"
+                raise RunFailedError(text) from error
             self.consistent = True
 
     def count_step(self, loss: Loss, stage: str) -> None:

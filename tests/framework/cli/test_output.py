@@ -1,8 +1,12 @@
 import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from celstack.cli.output import print_error, printed_warnings
+from celstack.cli.output import print_error, print_line, printed_warnings
 
 LOG = logging.getLogger("celstack")
 
@@ -49,3 +53,64 @@ def test_what_a_terminal_would_obey_is_escaped(capsys, text):
     assert "\x1b" not in said
     assert "\a" not in said
     assert len(said.splitlines()) == 2
+
+
+def test_what_no_encoding_knows_is_escaped(capsys):
+    print_line("mse\ud800")
+
+    assert capsys.readouterr().out == "mse\\ud800\n"
+
+
+FULL = Path("/dev/full")
+
+
+def on_full_disk(*arguments, program="celstack", stderr=subprocess.PIPE, **environment):
+    """Run a command whose standard output is a file on a full disk."""
+    code = f"from celstack.cli import {program}; {program}()"
+    with FULL.open("w") as full:
+        return subprocess.run(
+            [sys.executable, "-c", code, *arguments],
+            stdout=full,
+            stderr=full if stderr is None else stderr,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        )
+
+
+full_disk = pytest.mark.skipif(not FULL.exists(), reason="no such device here")
+
+
+@full_disk
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("arguments", [["recipes"], ["--version"]])
+def test_a_full_disk_is_told_in_a_line(arguments, unbuffered):
+    done = on_full_disk(*arguments, PYTHONUNBUFFERED=unbuffered)
+
+    reason = "No space left on device"
+    assert done.stderr == f"celstack: standard output: cannot write there: {reason}\n"
+    assert done.returncode == 2
+
+
+@full_disk
+def test_of_two_mistakes_the_first_is_told():
+    done = on_full_disk("check", "nothing.toml")
+
+    assert done.returncode == 2
+    assert done.stderr.startswith("celstack: nothing.toml: no such recipe")
+    assert len(done.stderr.splitlines()) == 1
+
+
+@full_disk
+def test_the_code_is_right_even_if_nothing_can_be_said():
+    assert on_full_disk("check", "nothing.toml", stderr=None).returncode == 2
+
+
+@full_disk
+def test_runs_whose_lines_are_lost_are_not_lost(small, tmp_path):
+    options = ["--out", str(tmp_path), "--seeds", "2", "--device", "cpu"]
+
+    done = on_full_disk(small, *options, program="run_recipe", PYTHONUNBUFFERED="1")
+
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("celstack: standard output: cannot write")
+    assert len(list(tmp_path.glob("*/*/metrics.json"))) == 2

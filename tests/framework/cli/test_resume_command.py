@@ -63,6 +63,31 @@ def test_a_run_that_goes_on_ends_by_saying_where_to_look(resume, unfinished, sma
     assert scores[0] == scores[1]
 
 
+def test_a_run_that_is_killed_while_its_page_is_written_writes_it_when_resumed(
+    command, small, tmp_path
+):
+    def killed(directory, page):
+        (directory.folder / "report.html").write_text("Training: step 1 of 2.")
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RunDirectory, "save_page", killed)
+        options = ["--set", 'observers=["report"]', "--out", str(tmp_path / "runs")]
+        stopped = command("run-recipe", small, *options)
+    (folder,) = tmp_path.glob("runs/*/*")
+    scores = (folder / "metrics.json").read_text()
+    assert stopped.code == 130
+
+    resumed = command("run-recipe", "--resume", str(folder))
+
+    assert resumed.code == 0, resumed.complaint
+    page = (folder / "report.html").read_text("utf-8")
+    assert "Training: step" not in page
+    assert "A sprite is a small image" in page
+    assert (folder / "metrics.json").read_text() == scores
+    assert command("run-recipe", "--resume", str(folder)).said.endswith("already finished\n")
+
+
 def test_the_recipe_that_is_kept_is_not_written_anew(resume, unfinished, small_run):
     resume()
 

@@ -37,6 +37,10 @@ def test_a_value_is_toml_and_a_bare_word_is_a_string(text, value):
     assert overridden(f"x={text}") == {"x": value}
 
 
+def test_bytes_that_are_no_text_are_refused():
+    assert refusal("description=\udcff").endswith("not text in UTF-8")
+
+
 def test_a_path_goes_through_tables_and_makes_those_that_are_missing():
     assert overridden("a.b.c=1", a={"d": 2}) == {"a": {"b": {"c": 1}, "d": 2}}
 

@@ -173,3 +173,39 @@ def test_summaries_that_lie_beside_runs_are_passed_over(command, two_runs, tmp_p
     )
 
     assert answer.said.startswith("Comparison of 1 run: ")
+
+
+LONE = "\\ud800"
+"""Half a character, as JSON spells it: text in Python, and in no file."""
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [
+        ("metrics.json", '"mse"', f'"mse{LONE}"'),
+        ("log.jsonl", '"begins": "', f'"begins": "{LONE}'),
+        ("census.json", '"names": [', f'"names": ["{LONE}", '),
+        ("environment.json", '"python": "', f'"python": "{LONE}'),
+    ],
+)
+def test_half_a_character_in_the_run_of_a_stranger_is_shown_or_refused_in_a_line(
+    command, copied_run, tmp_path, name, before, after
+):
+    path = copied_run / name
+    text = path.read_text(encoding="utf-8")
+    assert before in text
+    path.write_text(text.replace(before, after, 1), encoding="utf-8")
+    page = tmp_path / "compared.html"
+
+    answers = [
+        command("celstack", "report", str(copied_run)),
+        command("celstack", "compare", str(copied_run), "--out", str(page)),
+        command("celstack", "table", str(copied_run)),
+    ]
+
+    for answer in answers:
+        assert answer.code == 0 or complaint(answer)
+    if name == "metrics.json":
+        assert r"mse\ud800" in answers[2].said
+        assert r"mse\ud800" in page.read_text("utf-8")
+        assert r"mse\ud800" in (copied_run / "report.html").read_text("utf-8")

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from datetime import datetime
 
 import pytest
 import tomli_w
@@ -139,7 +140,7 @@ def test_a_run_that_goes_on_is_looked_at_again(copied_run, parsed):
     page = page_of(copied_run, RunStatus("The run goes on.", 30))
 
     assert '<meta http-equiv="refresh" content="30">' in page
-    assert "The run goes on." in page
+    assert f"The run goes on. Last active: {datetime.now():%Y-%m-%d}" in page
     assert "There are no scores yet" in parsed(page).text
     assert "2 sprites are being learned" in parsed(page).text
 
@@ -147,7 +148,22 @@ def test_a_run_that_goes_on_is_looked_at_again(copied_run, parsed):
 def test_a_run_that_was_left_says_so(copied_run, parsed):
     (copied_run / "metrics.json").unlink()
 
-    assert "Not finished: this is step 2." in parsed(page_of(copied_run)).text
+    text = parsed(page_of(copied_run)).text
+    assert "Not finished: this is step 2." in text
+    lines = map(json.loads, (copied_run / "log.jsonl").read_text().splitlines())
+    when = datetime.fromtimestamp([one["time"] for one in lines if "time" in one][-1])
+    assert f"Last active: {when:%Y-%m-%d %H:%M:%S}" in text
+
+
+def test_a_time_that_no_clock_shows_is_left_out(copied_run, parsed):
+    (copied_run / "metrics.json").unlink()
+    with (copied_run / "log.jsonl").open("a") as log:
+        log.write('{"step": 2, "time": 1e300}\n')
+
+    text = parsed(page_of(copied_run)).text
+
+    assert "Not finished: this is step 2." in text
+    assert "Last active" not in text
 
 
 def test_looking_leaves_the_model_and_chance_alone(small_run):

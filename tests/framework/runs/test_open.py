@@ -51,6 +51,21 @@ def test_no_image_is_read(small_run, monkeypatch):
     open_run(small_run)
 
 
+@pytest.mark.parametrize("start", ["spectral", "lookalikes", "kmeans"])
+def test_nothing_is_clustered(copied_run, monkeypatch, start):
+    from celstack_kit.prototypes.pixels import Pixels
+
+    path = copied_run / "resolved.toml"
+    path.write_text(path.read_text().replace('start = "constant"', f'start = "{start}"'))
+    monkeypatch.setattr(Pixels, "prepare", lambda *rest: pytest.fail("prepared"))
+
+    opened = open_run(copied_run)
+
+    assert opened.assembly.sprites.start != "constant"
+    state = torch.load(copied_run / "checkpoint.pt", weights_only=True)
+    assert torch.equal(opened.decomposer.sprites.mask, state["model"]["sprites.mask"])
+
+
 def test_the_random_state_is_left_alone(small_run):
     before = torch.get_rng_state()
 

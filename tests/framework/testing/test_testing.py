@@ -342,6 +342,26 @@ class Understated(PlainPrototype):
     size = (2, 2)
 
 
+class Forgetting(PlainPrototype):
+    """Creates other parameters when a run is opened."""
+
+    def allocate(self, image_shape, with_alpha):
+        super().allocate((1, *image_shape[1:]), with_alpha)
+
+
+class Absent(PlainPrototype):
+    """Remembers of its preparation what is not among its weights."""
+
+    brightness = 0.0
+
+    def prepare(self, sample, with_alpha):
+        super().prepare(sample, with_alpha)
+        self.brightness = float(sample.mean())
+
+    def images(self):
+        return super().images() + 0.1 * self.brightness
+
+
 class Idle(PlainPrototype):
     def prepare(self, sample, with_alpha):
         super().prepare(sample, with_alpha)
@@ -360,6 +380,8 @@ class Idle(PlainPrototype):
         (Strewn, "two starts differ"),
         (Sideways, "along axis 0"),
         (Understated, r"size .* is \(2, 2\) and images\(\) are \(9, 7\)"),
+        (Forgetting, "allocate creates the same parameters as prepare"),
+        (Absent, "the same after allocate as after prepare"),
         (Idle, "light"),
     ],
 )

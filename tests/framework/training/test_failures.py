@@ -45,6 +45,10 @@ ASSEMBLY = SimpleNamespace(
             RuntimeError("MPS backend out of memory (MPS allocated: 1 GB)"),
             "RuntimeError: MPS backend out of memory (MPS allocated: 1 GB)",
         ),
+        (
+            RuntimeError("Storage size calculation overflowed with sizes=[4611686018427]"),
+            "RuntimeError: Storage size calculation overflowed with sizes=[4611686018427]",
+        ),
     ],
 )
 def test_without_memory_the_batch_size_is_named_and_half_of_it_advised(error, told):

@@ -224,6 +224,22 @@ def test_a_run_whose_steps_are_done_is_only_scored(tmp_path, whole):
     assert (folder / "metrics.json").is_file()
 
 
+def test_a_run_whose_steps_are_done_is_scored_with_the_selector_of_its_last_stage(tmp_path):
+    stages = [Stage(steps=2), Stage(steps=1, selector=PlainSelector(empty_cost=100.0))]
+    expected = run(attrs.evolve(make(), stages=stages), tmp_path)
+    other = run(attrs.evolve(make(), stages=[Stage(steps=3)]))
+    assert other.scores != expected.scores
+    # As if it was killed while it was evaluated.
+    (expected.folder / "metrics.json").unlink()
+    observer = Stopping()
+
+    trained = run(attrs.evolve(make(observer), stages=stages), expected.folder, resume=True)
+
+    assert trained.scores == expected.scores
+    assert trained.decomposer.selector.empty_cost == 100.0
+    assert observer.heard == ["started after 3 of 3", "stage 2 after 3"]
+
+
 class Pressing(Seeing):
     """Presses Ctrl-C in the midst of the sixth step."""
 

@@ -1,4 +1,5 @@
 import re
+from datetime import datetime
 
 import pytest
 import torch
@@ -145,7 +146,8 @@ def test_a_page_in_the_middle_of_a_run_is_whole(tmp_path, clock):
     observer.celstack_step_finished(step=4)
 
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "Training: step 4 of 100. This page refreshes every second." in page
+    text = "Training: step 4 of 100. This page refreshes every second. Last active: "
+    assert text + f"{datetime.now():%Y-%m-%d}" in page
     assert 'content="1"' in page
     assert "Random selection" in page
 

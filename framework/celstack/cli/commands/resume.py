@@ -9,7 +9,7 @@ from pathlib import Path
 def main(arguments: argparse.Namespace) -> None:
     """Resume a run, unless it is finished; raise on options that would change it."""
     from celstack.errors import CelstackError
-    from celstack.runs.finished import check_run
+    from celstack.runs.finished import check_run, is_finished
 
     given = {
         "the recipe": arguments.recipe,
@@ -25,7 +25,7 @@ def main(arguments: argparse.Namespace) -> None:
         )
     folder = Path(arguments.resume)
     check_run(folder)
-    if (folder / "metrics.json").is_file():
+    if is_finished(folder):
         _print_finished(folder, arguments.quiet)
         return
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
-from celstack.runs.sweep.folders import is_finished
+from celstack.runs.finished import is_finished
 
 MAX_REASON_CHARS = 500
 

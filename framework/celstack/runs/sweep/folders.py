@@ -12,7 +12,7 @@ from pathlib import Path
 from celstack.errors import CelstackError
 from celstack.recipe.resolved import ResolvedRecipe
 from celstack.runs.directory import RunDirectory
-from celstack.runs.finished import read_resolved
+from celstack.runs.finished import is_finished, read_resolved
 from celstack.runs.sweep.grid import Axis
 
 MAX_FOLDER_NAME_CHARS = 100
@@ -77,11 +77,6 @@ def new_run(out: Path, resolved: ResolvedRecipe) -> Path:
     except OSError as error:
         raise CelstackError(f"--out {out}: cannot write there: {error.strerror}") from error
     return directory.folder
-
-
-def is_finished(folder: Path) -> bool:
-    """Return whether a run is finished."""
-    return (folder / "metrics.json").is_file()
 
 
 def _key(table: dict[str, object]) -> str:

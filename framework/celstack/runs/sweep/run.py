@@ -10,7 +10,8 @@ from celstack.recipe.assembly import Assembly
 from celstack.recipe.build import assemble
 from celstack.recipe.schedule import schedule
 from celstack.registry.catalog import Catalog
-from celstack.runs.sweep.folders import find_runs, is_finished, new_run, recipe_key
+from celstack.runs.finished import is_finished
+from celstack.runs.sweep.folders import find_runs, new_run, recipe_key
 from celstack.runs.sweep.grid import format_cell
 from celstack.runs.sweep.plan import Plan, map_cells
 from celstack.runs.sweep.progress import SweepProgress

@@ -95,7 +95,8 @@ def child_environment(processes: int) -> Mapping[str, str]:
 def _wait(children: Sequence[subprocess.Popen[bytes]], timeout: float) -> int:
     """Wait until all children have ended; kill the rest some time after one has failed."""
     end = math.inf
-    while any(child.poll() is None for child in children):
+    # All are polled every time: one that is stopped must not hide the exit code of another.
+    while None in [child.poll() for child in children]:
         codes = [child.returncode for child in children if child.returncode]
         if codes:
             # A child that exits has printed why; one that was killed (a negative code) is only

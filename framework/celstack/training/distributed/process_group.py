@@ -181,7 +181,7 @@ class ProcessGroup:
             yield
         except CelstackError as error:
             if self.is_main:
-                self.broadcast_bytes(str(error).encode())
+                self.broadcast_bytes(str(error).encode("utf-8", "backslashreplace"))
             raise
         message = self.broadcast_bytes(b"")
         if message:

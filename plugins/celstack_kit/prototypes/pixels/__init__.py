@@ -89,6 +89,13 @@ class Pixels(Prototype):
                 mask *= self._gaussian(size, size)
             self.mask = nn.Parameter(mask + self.jitter * torch.randn_like(mask))
 
+    def allocate(self, image_shape: tuple[int, int, int], with_alpha: bool) -> None:
+        """Create black, transparent pixels; nothing is clustered."""
+        channels, *canvas = image_shape
+        size = self.size or canvas
+        self.colour = nn.Parameter(torch.zeros(self.count, channels, *size))
+        self.mask = nn.Parameter(torch.zeros(self.count, 1, *size)) if with_alpha else None
+
     def _initial_colors(
         self, sample: Float[Tensor, "N C H W"], size: tuple[int, int], masked: bool
     ) -> Float[Tensor, "K C h w"]:

@@ -23,6 +23,10 @@ from celstack_kit.selectors.matching.search import PoseSearch, SpriteSearch, Tra
 
 MIN_PROPOSALS = 8
 """Number of proposals made, even if fewer sprites are to be replaced."""
+MAX_TURNS = 720
+"""More angles than two for every degree only take memory, which grows with their square."""
+MAX_CANVASES = 4
+"""Scaled sprites may be so many times longer than the canvas: beyond, little of them shows."""
 
 
 class Matching(Selector):
@@ -53,7 +57,7 @@ class Matching(Selector):
         training_sweeps: Annotated[int, Ge(1)] | None = None,
         empty_cost: Annotated[float, Ge(0)] | None = None,
         starts: Annotated[int, Interval(ge=1, le=3)] = 1,
-        turns: Annotated[int, Ge(1)] = 1,
+        turns: Annotated[int, Interval(ge=1, le=MAX_TURNS)] = 1,
         sizes: list[Annotated[float, Gt(0)]] | None = None,
         refine: Annotated[int, Ge(0)] = 0,
     ) -> None:
@@ -74,9 +78,23 @@ class Matching(Selector):
                 f"{self.name} computes where sprites are; add a transform that can place them, "
                 "such as position"
             )
+        if not decomposer.channels:
+            return
         size = decomposer.sprites.size
-        if size is not None and decomposer.channels:
+        if size is not None:
             Placement(decomposer, size)
+        self._check_sizes(max(size or decomposer.canvas), max(decomposer.canvas))
+
+    def _check_sizes(self, length: int, canvas: int) -> None:
+        """Raise CelstackError if a size makes sprites of this length too small or large."""
+        smallest, largest = 1 / length, MAX_CANVASES * canvas / length
+        for size in self.sizes or []:
+            if not smallest <= size <= largest:
+                raise CelstackError(
+                    f"sizes: {size:g} makes sprites of {length} pixels {size * length:g} "
+                    f"pixels long; take sizes from {smallest:.2g} to {largest:.2g}, for a "
+                    f"canvas of {canvas} pixels"
+                )
 
     @torch.no_grad()
     def explain(

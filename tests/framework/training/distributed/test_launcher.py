@@ -142,17 +142,19 @@ def test_a_killed_process_ends_the_run_and_resuming_it_ends_as_if_nothing_had_ha
 
 
 @posix
-def test_a_process_that_hangs_is_waited_for_no_longer_than_asked(recipe, tmp_path):
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_process_that_hangs_is_waited_for_no_longer_than_asked(recipe, tmp_path, rank):
     run = Run(recipe(100000), "--devices", 2, "--out", tmp_path / "out", "--timeout", 3)
     folder = run.until_saved(tmp_path / "out")
-    hanging = run.children()[1]
+    hanging = run.children()[rank]
     os.kill(hanging, signal.SIGSTOP)
 
     code, _, complaint = run.end(60)
 
     assert code == 1
     assert complaint.startswith(
-        f"celstack: process 1 of 2 (PID {hanging}) is stopped; progress saved. Resume with: "
+        f"celstack: process {rank} of 2 (PID {hanging}) is stopped; progress saved. "
+        "Resume with: "
     )
     assert not _lost_state(os.getpid())
     assert _lost_state(hanging) == "is gone"

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from celstack import EMPTY, Decomposer, Scene
+from celstack import EMPTY, CelstackError, Decomposer, Scene
 from celstack.model.objective import squared_error
 from celstack_kit.compositors.occlusion import Occlusion
 from celstack_kit.prototypes.pixels import Pixels
@@ -264,3 +264,29 @@ def test_a_closeup_of_every_second_pixel_promises_about_the_same():
     )
 
     assert float(half) == pytest.approx(float(whole), rel=0.1)
+
+
+@pytest.mark.parametrize(("size", "length"), [(1e38, "2e+39"), (10.0, "200"), (1e-3, "0.02")])
+def test_sizes_that_no_canvas_shows_are_refused_before_there_is_a_run(size, length):
+    made = model()
+    made.use_selector(Matching(sizes=[1.0, size]))
+
+    with pytest.raises(CelstackError) as refused:
+        made.set_image_shape((3, *CANVAS))
+
+    assert str(refused.value) == (
+        f"sizes: {size:g} makes sprites of 20 pixels {length} pixels long; take sizes from "
+        "0.05 to 9.6, for a canvas of 48 pixels"
+    )
+
+
+def test_the_largest_and_the_smallest_size_are_accepted():
+    made = model()
+    made.use_selector(Matching(sizes=[1 / 20, 4 * 48 / 20]))
+
+    made.set_image_shape((3, *CANVAS))
+
+
+def test_more_turns_than_anybody_needs_are_refused():
+    with pytest.raises(CelstackError, match=r"turns=.* at most 720"):
+        Matching(turns=2**63 - 1)
