@@ -1,6 +1,7 @@
 import re
 from datetime import datetime
 
+import attrs
 import pytest
 import torch
 
@@ -85,12 +86,17 @@ def test_a_run_without_a_folder_leaves_none(tmp_path, monkeypatch):
 
 
 def test_a_run_that_is_stopped_leaves_a_page_that_says_why(tmp_path):
-    class Broken(PlainMetric):
-        def compute(self):
-            raise RuntimeError("the disk <is> gone")
+    class Broken(PlainDataset):
+        reads = 0
+
+        def read(self, split, indices):
+            self.reads += split == "test"
+            if self.reads == 2:  # the first is a check, before the first step
+                raise RuntimeError("the disk <is> gone")
+            return super().read(split, indices)
 
     with pytest.raises(RuntimeError):
-        run(make(Report(), [Broken()]), tmp_path)
+        run(attrs.evolve(make(Report()), dataset=Broken()), tmp_path)
 
     (page,) = tmp_path.rglob("report.html")
     text = page.read_text(encoding="utf-8")
