@@ -2,13 +2,13 @@
 
     python tests/benchmarks/kills.py [COUNT] [--only SCENARIO] [--seed N] [--keep FOLDER]
 
-Kills so many times in each scenario (25, which makes 225): runs with a network, by matching, by
-fitting, with a handover; while they are evaluated, and while pages are written; runs of several
-seeds; sweeps; datasets that are being made. At random moments, by SIGKILL, SIGTERM or
+Kills so many times in each scenario (25, which makes 225): runs with a network, by matching,
+by fitting, with a handover; while they are evaluated, and while pages are written; runs of
+several seeds; sweeps; datasets that are being made. At random moments, by SIGKILL, SIGTERM or
 SIGINT, also while what was killed goes on. Weights, optimizer, random state, log, scores and
 pictures are compared with those of a run in peace, to the last bit. A fault is any difference,
-any other exit code than that of the signal, a traceback, a file left over. Exits with 1 if there
-are any; ``--keep`` leaves the folders of faulty trials. Linux.
+any other exit code than that of the signal, a traceback, a file left over. Exits with 1 if
+there are any; ``--keep`` leaves the folders of faulty trials. Linux.
 """
 
 import argparse

@@ -3,10 +3,11 @@
     python tests/benchmarks/two_processes.py [COUNT] [--seed N]
 
 Starts `run-recipe --devices 2` so many times (20). At a random moment one of the two processes
-is killed (SIGKILL), or stopped (SIGSTOP), or the run is told to stop (SIGTERM). It must end within
-seconds, with the exit code and the one line that say what happened, and no process may be left;
-resumed with two processes, it must end with the weights, the optimizer, the random state, the log
-and the scores of a run in peace, to the last bit. Exits with 1 if anything else happens. Linux.
+is killed (SIGKILL), or stopped (SIGSTOP), or the run is told to stop (SIGTERM). It must end
+within seconds, with the exit code and the one line that say what happened, and no process may
+be left; resumed with two processes, it must end with the weights, the optimizer, the random
+state, the log and the scores of a run in peace, to the last bit. Exits with 1 if anything else
+happens. Linux.
 """
 
 import argparse

@@ -56,7 +56,8 @@ def difference(one, other, place=""):
     elif isinstance(one, list | tuple) and isinstance(other, list | tuple):
         if len(one) != len(other):
             return f"{place}: {len(one)} and {len(other)} items"
-        inner = ((a, b, f"{place}[{n}]") for n, (a, b) in enumerate(zip(one, other)))
+        pairs = zip(one, other, strict=True)
+        inner = ((a, b, f"{place}[{n}]") for n, (a, b) in enumerate(pairs))
     elif torch.is_tensor(one) and torch.is_tensor(other):
         return "" if torch.equal(one, other) else place
     else:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from celstack.errors import CelstackError
 from celstack.keypath import format_path
 from celstack.recipe.merge import MAX_DEPTH, Table, as_table, merge, too_deep
-from celstack.text import is_unicode
+from celstack.text import is_unicode, printable
 
 PATH = re.compile(r"\s*[\w-]+(\.[\w-]+|\[\d+\])*\s*", re.ASCII)
 PIECE = re.compile(r"[\w-]+", re.ASCII)
@@ -42,11 +42,12 @@ def override(table: Table, changes: Iterable[str | Override]) -> None:
 
 def parse(text: str, option: str = "--set") -> Override:
     """Parse ``path=value``, or raise CelstackError."""
+    said = f"{option} {printable(text)}"
     if not is_unicode(text):
-        raise CelstackError(f"{option} {text}: not text in UTF-8")
+        raise CelstackError(f"{said}: not text in UTF-8")
     path, equals, value = text.partition("=")
-    keys = parse_path(path if equals else "", f"{option} {text}")
-    return Override(keys, parse_value(value.strip(), f"{option} {text}"), option)
+    keys = parse_path(path if equals else "", said)
+    return Override(keys, parse_value(value.strip(), said), option)
 
 
 def parse_path(path: str, said: str) -> list[str | int]:

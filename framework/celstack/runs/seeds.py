@@ -12,6 +12,7 @@ from celstack.runs.comparison import as_markdown, compare
 from celstack.runs.directory import timestamp
 from celstack.runs.finished import FinishedRun
 from celstack.runs.statistics import OUTLIER_RULE, find_outliers, mean_std
+from celstack.text import printable
 
 MAX_SEEDS = 1000
 SUMMARY_SUFFIXES = ("-seeds.json", "-seeds.md")
@@ -29,8 +30,8 @@ def parse_seeds(text: str) -> list[int]:
     seeds = numbers if "," in text else list(range(max(numbers, default=0)))
     if not seeds or len(set(seeds)) < len(seeds):
         raise CelstackError(
-            f"--seeds {text}: expected a number of seeds, such as 5, or distinct seeds, "
-            "such as 0,1,7"
+            f"--seeds {printable(text)}: expected a number of seeds, such as 5, or distinct "
+            "seeds, such as 0,1,7"
         )
     return seeds
 

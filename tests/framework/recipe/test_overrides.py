@@ -37,6 +37,13 @@ def test_a_value_is_toml_and_a_bare_word_is_a_string(text, value):
     assert overridden(f"x={text}") == {"x": value}
 
 
+def test_a_mistake_of_several_lines_is_told_in_one():
+    line = refusal("a\nb")
+
+    assert line.startswith("--set a\\nb: write path=value")
+    assert "\n" not in line
+
+
 def test_bytes_that_are_no_text_are_refused():
     assert refusal("description=\udcff").endswith("not text in UTF-8")
 

@@ -52,9 +52,16 @@ def read_remote(url: str, part: Path) -> RemoteFile | None:
     """Return what was saved beside a partial download of this address, if it is readable."""
     try:
         remote = RemoteFile(**json.loads(remote_path(part).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         return None
-    return remote if remote.url == url else None
+    known_length = remote.length is None or type(remote.length) is int
+    headers = all(map(_is_header, (remote.etag, remote.modified, remote.md5)))
+    return remote if remote.url == url and known_length and headers else None
+
+
+def _is_header(value: object) -> bool:
+    """Return whether a value can be sent as the header of a request."""
+    return isinstance(value, str) and value.isprintable() and max(value, default="") <= "\xff"
 
 
 def remote_path(part: Path) -> Path:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from celstack.errors import CelstackError, Problem
 from celstack.recipe.overrides import Override, parse
-from celstack.text import format_value
+from celstack.text import format_value, printable
 
 OPTION = "--grid"
 MAX_RUNS = 1000
@@ -35,8 +35,9 @@ def read_grid(texts: Sequence[str], fixed: Iterable[Override]) -> list[Axis | Pr
         try:
             axis = _read_axis(text)
             if axis.path in taken:
+                by = taken[axis.path]
                 raise CelstackError(
-                    f"{OPTION} {text}: {axis.path} is already set by {taken[axis.path]}"
+                    f"{OPTION} {printable(text)}: {axis.path} is already set by {by}"
                 )
             taken[axis.path] = OPTION
             axes.append(axis)
@@ -79,7 +80,7 @@ def split_values(text: str) -> list[str]:
 
 def _read_axis(text: str) -> Axis:
     path, equals, values = text.partition("=")
-    place = f"{OPTION} {text}"
+    place = f"{OPTION} {printable(text)}"
     if not equals:
         raise CelstackError(
             f"{place}: expected path=value,value,... such as selector.sweeps=1,3"

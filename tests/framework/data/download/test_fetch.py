@@ -1,6 +1,7 @@
 import base64
 import errno
 import hashlib
+import json
 import shutil
 import sys
 import tempfile
@@ -235,6 +236,21 @@ def test_damaged_notes_are_as_good_as_none(put, server, tmp_path, notes):
     source = put()
     (tmp_path / "x.bin.part").write_bytes(b"rubbish")
     (tmp_path / "x.bin.part.json").write_text(notes)
+
+    get(source, tmp_path)
+
+    assert pieces(server) == ["all"]
+    assert (tmp_path / "x.bin").read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize(
+    "odd", [{"etag": True}, {"etag": "\ud800"}, {"modified": "a\nb"}, {"length": "7"}]
+)
+def test_notes_that_no_server_sent_are_as_good_as_none(put, server, tmp_path, odd):
+    source = put()
+    notes = {"url": source.url, "etag": '"1"', "modified": "", "length": 9, "md5": ""} | odd
+    (tmp_path / "x.bin.part").write_bytes(b"rubbish")
+    (tmp_path / "x.bin.part.json").write_text(json.dumps(notes))
 
     get(source, tmp_path)
 
