@@ -13,7 +13,9 @@ SAVED = "training = { batch_size = 4, reassign_every = 7, checkpoint_every = 3 }
 COMMON = DATA + SPRITES + PLACED + JUDGED + SAVED
 GREEDY = COMMON + NETWORK + 'selector = "greedy"\n'
 RECIPES = {
-    "network": GREEDY + "stages = [{ steps = 10, freeze_sprites = true }, { steps = 15 }]\n",
+    "network": GREEDY
+    + "stages = [{ steps = 10, freeze_sprites = true }, { steps = 15 }]\n"
+    + 'validation = { every = 2, images = 2, stop_on = "mse", patience = 3 }\n',
     "matching": COMMON
     + 'selector = { use = "matching", empty_cost = 1e-4, refine = 1 }\n'
     + 'stages = [{ steps = 8 }, { steps = 8, transforms = ["position"] }]\n',
