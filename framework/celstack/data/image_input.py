@@ -42,7 +42,8 @@ def to_batch(
             - paths of image files, or of folders of them;
             - Pillow images;
             - arrays, N x H x W x C, or N x H x W in gray, or of one image;
-            - tensors, N x C x H x W, or N x H x W in gray, or of one image;
+            - tensors, N x C x H x W, or N x H x W in gray, or of one image: with three axes,
+              the first of which is 1, 3 or 4, one image;
             - a list of single images in any of these forms.
 
             Integers are from 0 to 255 (``uint16``: to 65535), floats from 0 to 1. Where only
@@ -56,7 +57,8 @@ def to_batch(
     """
     fits = isinstance(images, Tensor) and images.shape[1:] == image_shape
     if isinstance(images, Tensor) and fits and images.is_floating_point():
-        _check_range(images.detach(), "images")
+        # Batches of datasets come here, too, whose values may be a little out of range.
+        _check_range(images.detach(), "images", tolerance=1.0)
         return images.to(like)
     batch = [fit_image(image, image_shape) for image in list_images(images)]
     if not batch:
@@ -124,6 +126,8 @@ def _split(
         raise CelstackError(f"{text} has no pixels")
     axes = (-3, -1) if channels_first else (-1, -3)
     axis = None if array.ndim == 2 else next((a for a in axes if shape[a] in CHANNELS), None)
+    if array.ndim == 3 and axis is None and shape[-1] == 2:
+        raise CelstackError(f"{text} may be gray with alpha; blend it with a background first")
     if array.ndim == 4 and axis is None:
         raise CelstackError(f"{text} has no axis of 1, 3 or 4 channels")
     if array.ndim == 3 and axis == -3 and not (channels_first or single):
@@ -158,12 +162,12 @@ def _check_values(array: NDArray[Any], place: str) -> NDArray[Any]:
     return array.astype(np.float32)
 
 
-def _check_range(values: Tensor, place: str) -> None:
+def _check_range(values: Tensor, place: str, tolerance: float = RANGE_TOLERANCE) -> None:
     if not values.numel():
         return
     low, high = (float(bound) for bound in values.aminmax())
-    if not -RANGE_TOLERANCE <= low <= high <= 1 + RANGE_TOLERANCE:  # also if not a number
-        hint = "; divide them by 255" if 1 < high <= 255 and low >= 0 else ""
+    if not -tolerance <= low <= high <= 1 + tolerance:  # also if not a number
+        hint = "; divide them by 255" if 2 < high <= 255 and low >= 0 else ""
         raise CelstackError(
             f"{place}: floats from {low:g} to {high:g}; they must be from 0 to 1{hint}"
         )

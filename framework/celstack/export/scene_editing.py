@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from numbers import Real
 from typing import Any
 
 import torch
@@ -85,11 +86,11 @@ def move_objects(decomposer: Decomposer, scene: Scene, by: Numbers) -> Scene | N
     return _precompose(decomposer, scene, torch.ones_like(by[:, :, :1]), -by)
 
 
-def resize_objects(decomposer: Decomposer, scene: Scene, factor: float) -> Scene | None:
+def resize_objects(decomposer: Decomposer, scene: Scene, factor: float | int) -> Scene | None:
     """Scale objects about their centers."""
     check_scene(scene, decomposer.outline())
-    if not (math.isfinite(factor) and factor > 0):
-        raise CelstackError(f"factor={factor}: must be a number of more than 0")
+    if not (isinstance(factor, Real) and math.isfinite(factor) and factor > 0):
+        raise CelstackError(f"factor={factor!r}: must be a number of more than 0")
     shrink = scene.layer_params.new_full((*scene.sprite.shape, 1), 1 / factor)
     centers = object_centers(decomposer, scene)
     return _precompose(decomposer, scene, shrink, centers * (1 - shrink))
@@ -129,6 +130,8 @@ def _precompose(
     """Precompose each layer's warp with the map ``linear * point + shift`` of the canvas."""
     stretch = torch.eye(2).to(linear) * linear[..., None]
     change = torch.cat([stretch, shift[..., None]], dim=3).flatten(0, 1)
+    if torch.equal(change, torch.eye(2, 3).to(change).expand_as(change)):
+        return scene
     return _edit_params(
         decomposer, scene, lambda chain, params: chain.precompose(params, change)
     )

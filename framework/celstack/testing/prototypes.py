@@ -62,6 +62,9 @@ def _check_allocate(
     law = "allocate creates the same parameters as prepare, but names or shapes differ"
     require_law(prototype, shapes[0] == shapes[1], law)
     allocated.load_state_dict(prepared.state_dict())
+    learn = [[own.requires_grad for own in one.parameters()] for one in (allocated, prepared)]
+    law = "after allocate the same parameters learn as after prepare, but others do"
+    require_law(prototype, learn[0] == learn[1], law)
     law = "with the same weights, images() are the same after allocate as after prepare"
     require_law(prototype, torch.equal(allocated.images(), prepared.images()), law)
 

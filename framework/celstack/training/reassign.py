@@ -138,7 +138,7 @@ def copy_sprite(
                 for moment in _moments(optimizer, parameter):
                     if moment.shape == parameter.shape:
                         _copy(moment, axis, source, target)
-        for parameter, _ in own:
+        for parameter in (one for one, _ in own if one.requires_grad):
             for target in targets:
                 parameter[target] += JITTER * torch.randn(parameter[target].shape).to(parameter)
 

@@ -99,6 +99,12 @@ def test_arrays_of_another_size_are_resized_as_files_are(size, tmp_path):
     assert torch.equal(converted(torch.from_numpy(pixels).permute(2, 0, 1) / 255), expected)
 
 
+def test_batches_of_datasets_may_be_a_little_out_of_range():
+    images = torch.full((2, *SHAPE), 1.01)
+
+    assert torch.equal(converted(images), images)
+
+
 def test_images_of_different_sizes_make_one_batch(photo, tmp_path):
     Image.fromarray(photo[:2]).save(tmp_path / "a.png")
 
@@ -122,6 +128,7 @@ def test_images_of_different_sizes_make_one_batch(photo, tmp_path):
             np.zeros((3, 40, 60)),
             r"\(3, 40, 60\) may be one image or 3 gray ones; give array\[N",
         ),
+        (np.zeros((5, 7, 2)), r"images: an array of shape \(5, 7, 2\) may be gray with alpha"),
         (np.zeros(7), r"images: an array of shape \(7,\) is not images: it needs 2 to 4 axes"),
         (np.zeros((1, 0, 6, 3)), r"images: an array of shape \(1, 0, 6, 3\) has no pixels"),
         (

@@ -198,6 +198,14 @@ def test_a_bad_edit_is_one_line(edit, line):
     assert "\n" not in str(error.value)
 
 
+def test_an_edit_that_changes_nothing_returns_the_scene():
+    decomposer = model([Color(), Position()]).eval()
+    scene = scene_of(decomposer)
+
+    assert move_objects(decomposer, scene, (0, 0)) is scene
+    assert resize_objects(decomposer, scene, 1) is scene
+
+
 def test_edits_are_public():
     assert celstack.move_objects is move_objects
     assert {"swap_sprites", "recolor_sprites", "resize_objects"} <= set(celstack.__all__)

@@ -18,10 +18,14 @@ from celstack_kit.transforms.affine import Affine
 
 @pytest.fixture
 def trained():
-    """A model of three sprites and two layers that has taken a step."""
+    return train()
+
+
+def train(**sprites):
+    """Return a model of three sprites and two layers that has taken a step."""
     torch.manual_seed(0)
     model = Decomposer(
-        sprites=Pixels(count=3, size=(4, 4), jitter=0.3),
+        sprites=Pixels(count=3, size=(4, 4), jitter=0.3, **sprites),
         sprite_transforms=[Affine()],
         compositor=Ordered(layers=2),
         selector=Greedy(),
@@ -82,6 +86,16 @@ def test_a_copy_has_the_pixels_of_its_source_but_for_a_little_noise(trained):
     difference = (images[1] - images[0]).abs().max()
     assert 0 < difference < 10 * JITTER
     assert (images[2] - images[0]).abs().max() > 0.1
+
+
+def test_the_colors_of_silhouettes_get_no_noise():
+    model, optimizer = train(learn_colors=False)
+
+    copy_sprite(model, optimizer, targets=[1], source=0)
+
+    images = model.sprites.images().detach()
+    assert (images[:, :3] == images[0, 0, 0, 0]).all()
+    assert (images[1, 3] != images[0, 3]).any()
 
 
 def test_a_copy_has_the_heads_of_its_source_on_every_layer(trained):

@@ -93,7 +93,8 @@ class Pixels(Prototype):
         """Create black, transparent pixels; nothing is clustered."""
         channels, *canvas = image_shape
         size = self.size or canvas
-        self.colour = nn.Parameter(torch.zeros(self.count, channels, *size))
+        black = torch.zeros(self.count, channels, *size)
+        self.colour = nn.Parameter(black, requires_grad=self.learn_colors)
         self.mask = nn.Parameter(torch.zeros(self.count, 1, *size)) if with_alpha else None
 
     def _initial_colors(
@@ -137,7 +138,9 @@ class Pixels(Prototype):
 
     @torch.no_grad()
     def redraw(self, index: int, image: Float[Tensor, "D h w"]) -> bool:
-        """Replace the pixels of one image."""
+        """Replace the pixels of one image; the colors of silhouettes stay."""
+        if not self.learn_colors:
+            return False
         self.colour[index] = image[:-1]
         if self.mask is not None:
             self.mask[index] = image[-1:]
