@@ -20,6 +20,7 @@ from celstack.training.run_state import RunState
 WALL = {("time", "time"), ("time", "time_ns"), ("datetime", "now"), ("datetime", "today")}
 ALLOWED = {
     "directory.py": "names of folders say when runs began",
+    "run_page.py": "the page of a run that goes on says when it was written",
     "run_state.py": "a log says when it was begun, and goes on from there by itself",
 }
 FILES = [f for p in (celstack, celstack_kit) for f in Path(p.__file__).parent.rglob("*.py")]

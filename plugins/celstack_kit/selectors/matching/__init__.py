@@ -23,8 +23,6 @@ from celstack_kit.selectors.matching.search import PoseSearch, SpriteSearch, Tra
 
 MIN_PROPOSALS = 8
 """Number of proposals made, even if fewer sprites are to be replaced."""
-MAX_TURNS = 720
-"""More angles than two for every degree only take memory, which grows with their square."""
 MAX_CANVASES = 4
 """Scaled sprites may be so many times longer than the canvas: beyond, little of them shows."""
 
@@ -57,7 +55,8 @@ class Matching(Selector):
         training_sweeps: Annotated[int, Ge(1)] | None = None,
         empty_cost: Annotated[float, Ge(0)] | None = None,
         starts: Annotated[int, Interval(ge=1, le=3)] = 1,
-        turns: Annotated[int, Interval(ge=1, le=MAX_TURNS)] = 1,
+        # More than two for every degree only take memory, which grows with their square.
+        turns: Annotated[int, Interval(ge=1, le=720)] = 1,
         sizes: list[Annotated[float, Gt(0)]] | None = None,
         refine: Annotated[int, Ge(0)] = 0,
     ) -> None:
