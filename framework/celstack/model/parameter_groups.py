@@ -11,11 +11,13 @@ import attrs
 from torch import nn
 
 from celstack.interfaces.encoder import Encoder
-from celstack.interfaces.part import Part
+from celstack.interfaces.part import ARGUMENTS, Part
 from celstack.interfaces.transform import Transform
 from celstack.model.decomposer import Decomposer
 from celstack.text import format_value
 
+RATED_BY_RECIPE = ("prototypes", "encoder", "heads")
+"""Groups whose learning rates are in ``[training]`` of the recipe."""
 MAX_NESTING = 3
 """How deep lists in lists are searched for parameters."""
 
@@ -145,6 +147,7 @@ def _outside(part: Part | None, grouped: Collection[int]) -> str:
         own = dict(vars(module)) if module is not None else {}
         attributes += own.pop("_parameters", {}).items()
         own.pop("_modules", None)  # visited as modules
+        own.pop(ARGUMENTS, None)  # not copied with the part: other parameters than its own
         attributes += own.items()
     found = (name for name, value in attributes for p in _inside(value) if id(p) not in grouped)
     return ", ".join(dict.fromkeys(found))
