@@ -91,13 +91,14 @@ def find_untrainable(
     """
     groups = parameter_groups(decomposer)
     for place, group in groups.items():
-        if group.rate is not None and not _is_rate(group.rate):
+        if place not in RATED_BY_RECIPE and not _is_rate(group.rate):
             yield place, f"learning_rate is {format_value(group.rate)}; it must be more than 0"
     grouped = {id(p) for group in groups.values() for p in group.parameters}
     for place, selector in selectors.items():
         if names := _outside(selector, grouped):
             text = "but selectors do not learn; a transform, compositor, prototype or predictor"
-            yield place, f"has parameters in {names}, {text} can have them"
+            remedy = "can have them, or requires_grad_(False) if they are not to learn"
+            yield place, f"has parameters in {names}, {text} {remedy}"
     parts: dict[str, Part | None] = {
         "sprites": decomposer.sprites,
         "backgrounds": decomposer.backgrounds,

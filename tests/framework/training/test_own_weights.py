@@ -125,6 +125,12 @@ class Fast(PlainTransform):
         self.weight = nn.Parameter(torch.ones(1))
 
 
+class Unrated(Fast):
+    """States no rate, and has parameters."""
+
+    learning_rate = None
+
+
 def make(*stages, **changes):
     parts = {
         "dataset": PlainDataset(),
@@ -230,6 +236,7 @@ def test_a_teacher_teaches_the_predictor_alone():
     ("changes", "place", "text"),
     [
         ({"selector": Gate()}, "selector", "threshold, but selectors do not learn"),
+        ({"selector": Gate()}, "selector", "or requires_grad_(False) if they are not to learn"),
         (
             {"stages": [Stage(steps=1, selector=Gate())]},
             "stages[0].selector",
@@ -242,6 +249,11 @@ def test_a_teacher_teaches_the_predictor_alone():
         ),
         ({"compositor": Loose()}, "compositor", "hiding, where they would never learn"),
         ({"transforms": Transforms(sprite=[Fast()])}, "transforms.sprite[0]", "-1.0"),
+        (
+            {"transforms": Transforms(sprite=[Unrated()])},
+            "transforms.sprite[0]",
+            "learning_rate is None; it must be more than 0",
+        ),
     ],
 )
 def test_what_would_never_learn_is_refused_before_anything_is_trained(changes, place, text):
