@@ -64,15 +64,16 @@ def open_run(
     folder = Path(folder)
     check_run(folder)
     state = read_checkpoint(folder / "checkpoint.pt")
+    shape = stored_image_shape(state)
     left_out: dict[str, str] = {}
     if assembly is None:
-        shape = stored_image_shape(state)
         assembly, left_out = _assemble(folder, [*overrides], data, shape)
+        shape = assembly.dataset.image_shape  # another, if overrides say so
     elif data is not None or tuple(overrides):
         raise CelstackError("open_run: takes an assembly, or overrides and data of a recipe")
     decomposer = assembly.decomposer()
     with torch.random.fork_rng(devices=[]):
-        decomposer.allocate(assembly.dataset.image_shape)
+        decomposer.allocate(shape or assembly.dataset.image_shape)
     load_weights(decomposer, state["model"], folder)
     decomposer.sprites_frozen = state["sprites_frozen"]
     stage = _stage(assembly, state["stage"], folder)

@@ -216,6 +216,17 @@ def test_a_part_that_is_no_plugin_is_told_and_the_run_opens_with_its_assembly(
         celstack.open_run(done.folder, ["seed=1"], assembly=made)
 
 
+def test_a_run_opens_with_its_assembly_where_its_images_are_not(trained):
+    class Lost(Noise):
+        @property
+        def image_shape(self):
+            raise FileNotFoundError("images.npy")
+
+    opened = celstack.open_run(trained.folder, assembly=assembled(dataset=Lost()))
+
+    assert opened.decomposer.canvas == (35, 35)
+
+
 TRACED = """
 from typing import Any
 
