@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from celstack.data.batch_checks import batch_problem
 from celstack.errors import CelstackError, RunFailedError
-from celstack.text import describe_os_error, format_value
+from celstack.text import describe_error, describe_os_error, format_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,20 +23,27 @@ def require_images(dataset: Dataset, batch_sizes: Mapping[str, int]) -> None:
         batch_sizes: The splits that are needed, and how many images to check of each.
 
     Raises:
-        CelstackError: A split is empty, or its first batch breaks a law of Dataset.
+        CelstackError: A split is empty, the dataset fails to read its first batch, or that
+            breaks a law of Dataset.
         RunFailedError: Images can be neither read nor generated.
     """
-    try:
-        for split, size in batch_sizes.items():
+    for split, size in batch_sizes.items():
+        first = f"{dataset.name}: the first images of '{split}'"
+        try:
             count = _checked_count(dataset, split)
             indices = list(range(min(size, count)))
             problem = batch_problem(dataset, dataset.read(split, indices), len(indices))
-            if problem:
-                raise CelstackError(f"{dataset.name}: the first images of '{split}': {problem}")
-    except OSError as error:
-        raise RunFailedError(
-            f"{dataset.name}: no images: {describe_os_error(error)}"
-        ) from error
+        except CelstackError:
+            raise
+        except OSError as error:
+            raise RunFailedError(
+                f"{dataset.name}: no images: {describe_os_error(error)}"
+            ) from error
+        # Datasets of other packages may raise anything.
+        except Exception as error:
+            raise CelstackError(f"{first}: cannot be read: {describe_error(error)}") from error
+        if problem:
+            raise CelstackError(f"{first}: {problem}")
 
 
 def _checked_count(dataset: Dataset, split: str) -> int:

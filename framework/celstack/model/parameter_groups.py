@@ -11,11 +11,13 @@ import attrs
 from torch import nn
 
 from celstack.interfaces.encoder import Encoder
-from celstack.interfaces.part import Part
+from celstack.interfaces.part import ARGUMENTS, Part
 from celstack.interfaces.transform import Transform
 from celstack.model.decomposer import Decomposer
 from celstack.text import format_value
 
+RATED_BY_RECIPE = ("prototypes", "encoder", "heads")
+"""Groups whose learning rates are in ``[training]`` of the recipe."""
 MAX_NESTING = 3
 """How deep lists in lists are searched for parameters."""
 
@@ -89,13 +91,14 @@ def find_untrainable(
     """
     groups = parameter_groups(decomposer)
     for place, group in groups.items():
-        if group.rate is not None and not _is_rate(group.rate):
+        if place not in RATED_BY_RECIPE and not _is_rate(group.rate):
             yield place, f"learning_rate is {format_value(group.rate)}; it must be more than 0"
     grouped = {id(p) for group in groups.values() for p in group.parameters}
     for place, selector in selectors.items():
         if names := _outside(selector, grouped):
             text = "but selectors do not learn; a transform, compositor, prototype or predictor"
-            yield place, f"has parameters in {names}, {text} can have them"
+            remedy = "can have them, or requires_grad_(False) if they are not to learn"
+            yield place, f"has parameters in {names}, {text} {remedy}"
     parts: dict[str, Part | None] = {
         "sprites": decomposer.sprites,
         "backgrounds": decomposer.backgrounds,
@@ -145,6 +148,7 @@ def _outside(part: Part | None, grouped: Collection[int]) -> str:
         own = dict(vars(module)) if module is not None else {}
         attributes += own.pop("_parameters", {}).items()
         own.pop("_modules", None)  # visited as modules
+        own.pop(ARGUMENTS, None)  # not copied with the part: other parameters than its own
         attributes += own.items()
     found = (name for name, value in attributes for p in _inside(value) if id(p) not in grouped)
     return ", ".join(dict.fromkeys(found))

@@ -14,9 +14,10 @@ from celstack.interfaces.selector import Selector
 from celstack.interfaces.transform import Transform, Warp
 from celstack.recipe.assembly import Assembly, Stage, Transforms
 from celstack.recipe.part_checks import (
+    can_learn,
     check_attributes,
     check_parameters,
-    prepare_transforms,
+    prepare_parts,
 )
 from celstack.recipe.stage_transforms import check_stage_transforms
 from celstack.text import describe_error, did_you_mean, format_value
@@ -37,7 +38,7 @@ def check_consistency(assembly: Assembly) -> list[Problem]:
     problems = _check_stages(assembly)
     if text := _image_shape_problem(assembly.dataset):
         return [*problems, Problem("dataset", text)]  # the others depend on the shape
-    prepared, faults = prepare_transforms(assembly)
+    prepared, faults = prepare_parts(assembly)
     problems += faults
     # Other checks need the number of parameters, which may be known only after prepare.
     if not faults:
@@ -97,12 +98,16 @@ def _check_leftovers(assembly: Assembly, prepared: Transforms) -> list[Problem]:
 
 
 def _learns_without_sprites(assembly: Assembly, prepared: Transforms, stage: Stage) -> bool:
-    if assembly.backgrounds is not None:
+    backgrounds = assembly.backgrounds
+    chains = [*prepared.sprite, *prepared.layer]
+    if backgrounds is not None:
+        chains += prepared.background
+    active = _active(chains, stage)
+    if any(p.requires_grad for transform in active for p in transform.parameters()):
         return True
-    chains = (*prepared.sprite, *prepared.layer)
-    if any(True for transform in _active(chains, stage) for _ in transform.parameters()):
+    if assembly.predictor is not None and _have_params(chains, stage):
         return True
-    return assembly.predictor is not None and _have_params(chains, stage)
+    return backgrounds is not None and can_learn(backgrounds, assembly.dataset.image_shape)
 
 
 def _can_be_taught(assembly: Assembly, prepared: Transforms, stage: Stage) -> bool:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
+from functools import partial
+
+import torch
 
 from celstack.errors import CelstackError, Problem
 from celstack.interfaces.part import Part
+from celstack.interfaces.prototype import Prototype
 from celstack.model.parameter_groups import find_untrainable
 from celstack.model.transform_chain import TransformChain
 from celstack.recipe.assembly import Assembly, Transforms
@@ -39,23 +44,42 @@ def _selectors(assembly: Assembly) -> dict[str, Part]:
     return selectors
 
 
-def prepare_transforms(assembly: Assembly) -> tuple[Transforms, list[Problem]]:
-    """Return prepared copies of all transforms, and what is wrong with them."""
+def prepare_parts(assembly: Assembly) -> tuple[Transforms, list[Problem]]:
+    """Return prepared copies of all transforms; what is wrong with them and the compositor."""
     copies = deepcopy(assembly.transforms)
-    channels, height, width = assembly.dataset.image_shape
+    shape = channels, height, width = assembly.dataset.image_shape
     problems = []
     for kind in ("sprite", "layer", "background"):
         for index, transform in enumerate(getattr(copies, kind)):
-            place = f"transforms.{kind}[{index}]"
-            try:
-                TransformChain([transform]).prepare(channels, (height, width))
-            except CelstackError as error:
-                problems.append(Problem(place, str(error)))
-            # Any other exception of a plugin is reported as a mistake in the recipe, too.
-            except Exception as error:
-                text = f"{transform.name} fails in prepare: {describe_error(error)}"
-                problems.append(Problem(place, text))
+            chain = TransformChain([transform])
+            if text := _failure(transform, partial(chain.prepare, channels, (height, width))):
+                problems.append(Problem(f"transforms.{kind}[{index}]", text))
+    compositor = deepcopy(assembly.compositor)
+    if text := _failure(compositor, partial(compositor.prepare, shape)):
+        problems.append(Problem("compositor", text))
     return copies, problems
+
+
+def _failure(part: Part, prepare: Callable[[], None]) -> str:
+    """Prepare a part; return why that fails, or nothing."""
+    try:
+        prepare()
+    except CelstackError as error:
+        return str(error)
+    # Any other exception of a plugin is reported as a mistake in the recipe, too.
+    except Exception as error:
+        return f"{part.name} fails in prepare: {describe_error(error)}"
+    return ""
+
+
+def can_learn(prototype: Prototype, image_shape: tuple[int, int, int]) -> bool:
+    """Return whether a prototype for backgrounds has parameters that learn."""
+    copy = deepcopy(prototype)
+    with torch.random.fork_rng(devices=[]):
+        # Where it fails, that is reported when training begins.
+        if _failure(copy, partial(copy.allocate, image_shape, with_alpha=False)):
+            return True
+    return any(parameter.requires_grad for parameter in copy.parameters())
 
 
 def check_parameters(assembly: Assembly) -> list[Problem]:

@@ -53,7 +53,8 @@ def recipe_of(assembly: Assembly, catalog: Catalog) -> AssemblyRecipe:
             return AssemblyRecipe(resolved, [], left_out)
         except RecipeError as error:
             problems = error.problems
-    resolved = ResolvedRecipe(name, SOURCE, Node("", ROOT, "", table), text, runnable=False)
+    root, packages = Node("", ROOT, "", table), writer.packages
+    resolved = ResolvedRecipe(name, SOURCE, root, text, runnable=False, packages=packages)
     return AssemblyRecipe(resolved, problems, left_out)
 
 
@@ -69,6 +70,8 @@ class _Writer:
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
         self.problems: list[Problem] = []
+        self.packages: dict[str, tuple[str, str]] = {}
+        """Package and version of every plugin in use, by the name of its entry point."""
 
     def settings(self, value: Any, place: str, skip: str = "") -> Table:
         """Write all fields of a settings class except one, and those that are None."""
@@ -90,6 +93,7 @@ class _Writer:
                 problems += alone.problems
             else:
                 written.append(table)
+                self.packages |= alone.packages
         return written, problems
 
     def part(self, part: Part, place: str) -> Table:
@@ -97,7 +101,10 @@ class _Writer:
         kind = next(k for k in KINDS.values() if isinstance(part, k.load_interface()))
         use = self.catalog.name_of(kind.name, type(part), part.name)
         options, problems = self._write_all(_given_arguments(part), place)
-        if use is None:
+        if use is not None:
+            plugin = self.catalog.find(kind.name, use)
+            self.packages[plugin.entry.name] = (plugin.package, plugin.version)
+        else:
             problems = [Problem(place, f"{type(part).__name__} is not an installed plugin")]
         if problems:
             self.problems += problems

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import attrs
 import torch
@@ -11,7 +12,7 @@ import torch
 from celstack.errors import CelstackError
 from celstack.model.decomposer import Decomposer
 from celstack.recipe.assembly import Assembly, Stage
-from celstack.recipe.build import assemble
+from celstack.recipe.build import assemble, build_part
 from celstack.recipe.load import read_recipe
 from celstack.recipe.resolve import resolve, signature_of
 from celstack.registry.catalog import Catalog
@@ -63,15 +64,16 @@ def open_run(
     folder = Path(folder)
     check_run(folder)
     state = read_checkpoint(folder / "checkpoint.pt")
+    shape = stored_image_shape(state)
     left_out: dict[str, str] = {}
     if assembly is None:
-        shape = stored_image_shape(state)
         assembly, left_out = _assemble(folder, [*overrides], data, shape)
+        shape = assembly.dataset.image_shape  # another, if overrides say so
     elif data is not None or tuple(overrides):
         raise CelstackError("open_run: takes an assembly, or overrides and data of a recipe")
     decomposer = assembly.decomposer()
     with torch.random.fork_rng(devices=[]):
-        decomposer.allocate(assembly.dataset.image_shape)
+        decomposer.allocate(shape or assembly.dataset.image_shape)
     load_weights(decomposer, state["model"], folder)
     decomposer.sprites_frozen = state["sprites_frozen"]
     stage = _stage(assembly, state["stage"], folder)
@@ -103,7 +105,11 @@ def _assemble(
     # A dataset that the user changed has to work.
     elif image_shape is not None and recipe.table.get("dataset") == stored.get("dataset"):
         given["dataset"] = find_dataset(recipe, catalog, image_shape)
-    return assemble(resolve(recipe, catalog, given), catalog), left_out
+    resolved = resolve(recipe, catalog, given)
+    # Nothing is trained, so validation need not fit the metrics and the dataset that are here.
+    validation = build_part(path, resolved.root.options.pop("validation"), catalog)
+    assembly: Any = assemble(resolved, catalog)  # mypy does not know that it is an attrs class
+    return attrs.evolve(assembly, validation=validation), left_out
 
 
 def _stage(assembly: Assembly, number: int, folder: Path) -> Stage:

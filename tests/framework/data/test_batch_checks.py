@@ -227,3 +227,22 @@ def test_files_that_cannot_be_read_fail_the_run():
         require_images(Lost(), {"train": 4})
 
     assert str(failed.value) == "lost: no images: stars.npy: No such file or directory"
+
+
+@pytest.mark.parametrize("method", ["count", "read"])
+def test_any_other_failure_names_dataset_and_split(monkeypatch, method):
+    class Clumsy(PlainDataset):
+        """Fails on one split."""
+
+    whole = getattr(PlainDataset, method)
+
+    def fail(self, split, *rest):
+        if split == "test":
+            raise KeyError("images")
+        return whole(self, split, *rest)
+
+    monkeypatch.setattr(Clumsy, method, fail, raising=False)
+
+    assert refusal(Clumsy(), train=4, test=4) == (
+        "clumsy: the first images of 'test': cannot be read: KeyError: 'images'"
+    )

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from celstack.errors import CelstackError
 from celstack.interfaces.transform import Transform
 from celstack.recipe.assembly import Assembly, Stage, Transforms
 from celstack.recipe.consistency import check_consistency
@@ -121,6 +122,84 @@ def test_one_that_fails_in_prepare_is_named_in_one_line():
     (problem,) = check_consistency(make(Clumsy()))
 
     assert problem.text == "clumsy fails in prepare: ZeroDivisionError: by zero"
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ZeroDivisionError("by zero"), "clumsy fails in prepare: ZeroDivisionError: by zero"),
+        (CelstackError("too small"), "too small"),
+    ],
+)
+def test_a_compositor_that_fails_in_prepare_is_named_in_one_line(error, text):
+    class Clumsy(PlainCompositor):
+        def prepare(self, image_shape):
+            raise error
+
+    assembly = make(PlainTransform())
+    object.__setattr__(assembly, "compositor", Clumsy())
+
+    (problem,) = check_consistency(assembly)
+
+    assert (problem.place, problem.text) == ("compositor", text)
+
+
+class Still(PlainPrototype):
+    """Images that do not learn."""
+
+    def prepare(self, sample, with_alpha):
+        super().prepare(sample, with_alpha)
+        self.requires_grad_(False)
+
+
+class Constant(PlainTransform):
+    """Has a parameter that does not learn."""
+
+    def prepare(self, channels):
+        self.weight = torch.nn.Parameter(torch.ones(1), requires_grad=False)
+
+
+class Alone(PlainSelector):
+    """Needs no predictor."""
+
+    def check(self, decomposer):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("backgrounds", "transforms", "learns"),
+    [
+        (None, Transforms(layer=[Constant()]), False),
+        (Still(1), Transforms(), False),
+        (Still(1), Transforms(layer=[Constant()], background=[PlainTransform()]), False),
+        (PlainPrototype(1), Transforms(), True),
+    ],
+)
+def test_a_stage_in_which_nothing_learns_is_refused(backgrounds, transforms, learns):
+    assembly = Assembly(
+        dataset=PlainDataset(),
+        sprites=PlainPrototype(),
+        backgrounds=backgrounds,
+        compositor=PlainCompositor(),
+        selector=Alone(empty_cost=None),
+        transforms=transforms,
+        stages=[Stage(steps=1, freeze_sprites=True)],
+    )
+    before = torch.get_rng_state()
+
+    problems = check_consistency(assembly)
+
+    text = "sprites are frozen, and there is nothing else that could learn"
+    assert [(p.place, p.text) for p in problems] == ([] if learns else [("stages[0]", text)])
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_poses_of_backgrounds_that_do_not_learn_can_be_learned():
+    assembly = make(stage=Stage(steps=1, freeze_sprites=True))
+    object.__setattr__(assembly, "backgrounds", Still(1))
+    object.__setattr__(assembly, "transforms", Transforms(background=[PlainTransform()]))
+
+    assert check_consistency(assembly) == []
 
 
 def test_parameters_that_are_counted_in_prepare_can_learn_while_sprites_are_frozen():

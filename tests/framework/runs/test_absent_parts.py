@@ -1,8 +1,10 @@
 """A run opens where its images, its dataset's package or a metric's package are not."""
 
 import json
+import tomllib
 
 import pytest
+import tomli_w
 import torch
 
 from celstack.errors import CelstackError, RecipeError
@@ -190,6 +192,38 @@ def test_a_run_opens_without_the_package_of_a_metric(copied_run):
     assert list(opened.left_out) == ["gone"]
     assert opened.left_out["gone"].startswith("no metric is called 'gone'")
     assert opened.left_out["gone"].endswith(INSTALL)
+
+
+def validate(folder, **options):
+    """Let the recipe of a run evaluate during training."""
+    path = folder / "resolved.toml"
+    table = tomllib.loads(path.read_text())
+    table["validation"] |= {"every": 1, **options}
+    path.write_text(tomli_w.dumps(table))
+
+
+def test_a_run_that_was_stopped_by_a_metric_opens_without_its_package(copied_run):
+    validate(copied_run, stop_on="gone")
+    replace_metric(copied_run)
+
+    opened = open_run(copied_run)
+
+    assert list(opened.left_out) == ["gone"]
+    assert opened.assembly.validation.stop_on == "gone"
+
+
+@pytest.mark.parametrize("overrides", [[], ["dataset.count=8"]])
+def test_a_run_opens_without_the_split_that_it_was_validated_on(copied_run, overrides):
+    validate(copied_run, split="val")
+    if not overrides:
+        replace_dataset(copied_run, "gone")
+
+    assert open_run(copied_run, overrides).assembly.validation.split == "val"
+
+
+def test_mistakes_in_options_of_the_validation_are_still_told(copied_run):
+    with pytest.raises(RecipeError, match=r"validation\.evry: validation takes every"):
+        open_run(copied_run, ["validation.evry=1"])
 
 
 def test_nothing_is_left_out_where_all_is_there(small_run):

@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from celstack.errors import CelstackError
+from celstack.interfaces.encoder import Encoder
 from celstack.interfaces.transform import Transform, Warp
 from celstack.recipe.assembly import Assembly, Stage, Training, Transforms
 from celstack.recipe.consistency import check_consistency
@@ -14,6 +15,7 @@ from celstack.testing.model import PlainSelector
 from celstack.testing.parts import (
     PlainCompositor,
     PlainDataset,
+    PlainEncoder,
     PlainPredictor,
     PlainPrototype,
     PlainTransform,
@@ -123,6 +125,12 @@ class Fast(PlainTransform):
         self.weight = nn.Parameter(torch.ones(1))
 
 
+class Unrated(Fast):
+    """States no rate, and has parameters."""
+
+    learning_rate = None
+
+
 def make(*stages, **changes):
     parts = {
         "dataset": PlainDataset(),
@@ -228,6 +236,7 @@ def test_a_teacher_teaches_the_predictor_alone():
     ("changes", "place", "text"),
     [
         ({"selector": Gate()}, "selector", "threshold, but selectors do not learn"),
+        ({"selector": Gate()}, "selector", "or requires_grad_(False) if they are not to learn"),
         (
             {"stages": [Stage(steps=1, selector=Gate())]},
             "stages[0].selector",
@@ -240,6 +249,11 @@ def test_a_teacher_teaches_the_predictor_alone():
         ),
         ({"compositor": Loose()}, "compositor", "hiding, where they would never learn"),
         ({"transforms": Transforms(sprite=[Fast()])}, "transforms.sprite[0]", "-1.0"),
+        (
+            {"transforms": Transforms(sprite=[Unrated()])},
+            "transforms.sprite[0]",
+            "learning_rate is None; it must be more than 0",
+        ),
     ],
 )
 def test_what_would_never_learn_is_refused_before_anything_is_trained(changes, place, text):
@@ -277,6 +291,36 @@ def test_constants_and_shared_transforms_are_no_reason_to_refuse():
         "sprite_chain.transforms.0.constant": False,
         "layer_chain.transforms.0.color": True,
     }
+
+
+def test_a_network_that_is_an_argument_learns():
+    class Given(PlainTransform):
+        def __init__(self, network: nn.Module) -> None:
+            super().__init__()
+            self.network = network
+
+        def forward(self, images, params):
+            return super().forward(images, self.network(params))
+
+    chains = Transforms(layer=[Given(nn.Linear(1, 1, bias=False))])
+
+    assert own_weights(make(transforms=chains)) == {
+        "layer_chain.transforms.0.network.weight": True
+    }
+
+
+def test_an_encoder_that_has_weights_when_it_is_given_is_not_refused():
+    class Pretrained(PlainEncoder):
+        def __init__(self) -> None:
+            super().__init__()
+            self.prepare((3, 8, 10))
+
+    class WithEncoder(PlainPredictor):
+        def __init__(self, encoder: Encoder) -> None:
+            super().__init__()
+            self.encoder = encoder
+
+    assert check_consistency(make(predictor=WithEncoder(Pretrained()))) == []
 
 
 def test_a_checkpoint_from_before_they_learned_is_resumed(tmp_path):

@@ -216,6 +216,27 @@ def test_a_part_that_is_no_plugin_is_told_and_the_run_opens_with_its_assembly(
         celstack.open_run(done.folder, ["seed=1"], assembly=made)
 
 
+def test_a_run_opens_with_its_assembly_where_its_images_are_not(trained):
+    class Lost(Noise):
+        @property
+        def image_shape(self):
+            raise FileNotFoundError("images.npy")
+
+    opened = celstack.open_run(trained.folder, assembly=assembled(dataset=Lost()))
+
+    assert opened.decomposer.canvas == (35, 35)
+
+
+def test_the_packages_of_its_plugins_are_known_though_one_part_is_none():
+    made = assembled(dataset=Noise())
+    whole = recipe_of(assembled(), Catalog()).resolved.packages
+
+    packages = recipe_of(made, Catalog()).resolved.packages
+
+    assert "encoder-strided" in packages
+    assert packages == {k: v for k, v in whole.items() if k != "dataset-tetrominoes"}
+
+
 TRACED = """
 from typing import Any
 

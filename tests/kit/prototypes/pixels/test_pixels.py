@@ -113,3 +113,14 @@ def test_only_the_masks_of_silhouettes_learn():
     # No noise either: it would stay there for ever.
     torch.testing.assert_close(after[:, :3], torch.full((2, 3, 5, 7), 0.3))
     assert (after[:, 3] != before[:, 3]).all()
+
+
+@pytest.mark.parametrize("learn_colors", [True, False])
+def test_allocated_colors_learn_if_prepared_ones_do(learn_colors):
+    prepared, allocated = (Pixels(count=2, learn_colors=learn_colors) for _ in range(2))
+
+    prepared.prepare(torch.rand(4, 3, 8, 10), with_alpha=True)
+    allocated.allocate((3, 8, 10), with_alpha=True)
+
+    learns = {name: p.requires_grad for name, p in allocated.named_parameters()}
+    assert learns == {name: p.requires_grad for name, p in prepared.named_parameters()}
