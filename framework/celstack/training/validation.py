@@ -62,9 +62,10 @@ class Validator:
         scores = {name: float(value) for name, value in scores.items()}
         state.validations.append(Validated(state.step, scores))
         state.log(validation=scores)
-        callbacks.notify("celstack_validated", step=state.step, scores=scores)
+        # Before observers are notified: a run that is stopped meanwhile does not validate again.
         if settings.stop_on and self.last_stage.start < state.step:
-            state.ended = state.ended or self._exhausted()
+            state.asked = state.asked or callbacks.stop_reason or self._exhausted()
+        callbacks.notify("celstack_validated", step=state.step, scores=scores)
 
     def _exhausted(self) -> str:
         """Return why training should end; empty if scores have improved lately."""
