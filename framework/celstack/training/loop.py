@@ -30,7 +30,7 @@ from celstack.training.distributed.stopping import StopCoordinator
 from celstack.training.evaluate import score
 from celstack.training.health import HealthCheck
 from celstack.training.initialize import init_model
-from celstack.training.optimizer import build_optimizer
+from celstack.training.optimizer import build_optimizer, rate_factors
 from celstack.training.run_folder import load_planned, open_directory
 from celstack.training.run_state import RunState
 from celstack.training.steering import Steering, begin_stage, stages_left
@@ -220,7 +220,10 @@ def _train(
                     counts = (
                         None if reassign.is_enabled(training, stage) else state.usage.counts
                     )
-                    findings = health.check(decomposer, scene, counts, scheduled, state.step)
+                    factors = rate_factors(optimizer, rates)
+                    findings = health.check(
+                        decomposer, scene, counts, scheduled, state.step, factors
+                    )
                     state.log_findings(findings)
                 reassigned = reassign.reassign_when_due(training, stage, state, images, scene)
             callbacks.notify(
