@@ -78,7 +78,8 @@ class Validator:
                 f"images of '{self.settings.split}'"
             )
         sign = 1.0 if metric.percent else -1.0
-        scores = [sign * one.scores[name] for one in inside if name in one.scores]
+        inside = [one for one in inside if name in one.scores]
+        scores = [sign * one.scores[name] for one in inside]
         best = -1
         for index, value in enumerate(scores):
             if value == value and (best < 0 or value > scores[best]):
