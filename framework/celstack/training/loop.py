@@ -130,7 +130,8 @@ def _train_and_evaluate(
             engine=state.engine,
             failures=failures,
         )
-        warn_of_failures(failures, state.folder)
+        if state.engine.group.is_main:
+            warn_of_failures(failures, state.folder)
         callbacks.notify(
             "celstack_evaluated", step=state.step, scores=scores, decomposer=decomposer
         )

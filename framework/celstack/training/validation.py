@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from celstack.errors import RunFailedError
+from celstack.evaluation.metric_list import warn_of_failures
 from celstack.recipe.assembly import Assembly, Evaluation
 from celstack.recipe.schedule import ScheduledStage
 from celstack.runs.validated import Validated
@@ -30,6 +31,8 @@ class Validator:
     ) -> None:
         self.assembly, self.state, self.settings = assembly, state, assembly.validation
         self.last_stage = stages[-1]
+        self.failures: dict[str, str] = {}
+        """Why metrics had no score, by their names; each was told once."""
 
     @property
     def is_due(self) -> bool:
@@ -44,6 +47,7 @@ class Validator:
     def validate(self, callbacks: CallbackList, stopping: StopCoordinator) -> None:
         """Evaluate, log the scores and notify observers; note if training should end."""
         state, settings = self.state, self.settings
+        failures: dict[str, str] = {}
         device = next(state.decomposer.parameters()).device
         # Parts may draw random numbers; training has to go on as if nothing had been drawn.
         with torch.random.fork_rng([device] if device.type == "cuda" else []):
@@ -58,7 +62,12 @@ class Validator:
                 ),
                 watch=lambda _: stopping.check(),
                 engine=state.engine,
+                failures=failures,
             )
+        if state.engine.group.is_main:
+            new = failures.keys() - self.failures.keys()
+            warn_of_failures({name: failures[name] for name in sorted(new)})
+        self.failures |= failures
         scores = {name: float(value) for name, value in scores.items()}
         state.validations.append(Validated(state.step, scores))
         state.log(validation=scores)

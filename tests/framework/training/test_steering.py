@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import numpy as np
 import pytest
 import torch
 
@@ -33,6 +34,7 @@ from celstack.testing.parts import (
     PlainTransform,
     PlainWarp,
 )
+from celstack.training.distributed.process_group import ProcessGroup
 from celstack.training.loop import run
 
 
@@ -602,3 +604,54 @@ def test_after_the_last_step_there_is_nothing_to_end(directory):
     assert trained.ended == ""
     assert diary.heard[-3:] == ["step 6", "evaluated 6", "finished"]
     assert ends(directory.folder) == []
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64])
+def test_rates_may_be_numbers_of_numpy(kind):
+    diary = Diary()
+    halve = Rates(lambda step, rates: {"heads": kind(rates["heads"])})
+
+    run(make(diary, halve, stages=[Stage(steps=2)]))
+
+    assert len(halve.seen) == 2
+    assert [used["heads"] for used in diary.rates] == [float(kind(0.02))] * 2
+    assert all(type(used["heads"]) is float for used in diary.rates)
+
+
+def test_evaluations_without_the_score_do_not_shift_the_best_step(directory):
+    def assembly(*scores):
+        validation = Validation(every=1, stop_on="told", patience=2)
+        return make(validation=validation, metrics=[Told(*scores)])
+
+    with pytest.raises(RunFailedError, match="told has no score"):
+        run(assembly("no number"), directory)
+
+    trained = run(assembly(0.3, 0.9, 0.2, 0.1, 0.1), directory, resume=True)
+
+    assert trained.ended.endswith("its best is 0.9 after step 3")
+
+
+def test_a_score_that_is_no_number_is_null_in_the_log(directory):
+    metrics = [Told(*[float("nan")] * 3)]
+
+    run(make(validation=Validation(every=2, images=4), metrics=metrics), directory)
+
+    text = (directory.folder / "log.jsonl").read_text()
+    assert "NaN" not in text
+    logged = [line["validation"] for line in log(directory.folder) if "validation" in line]
+    assert logged == [{"told": None}] * 2
+
+
+def test_a_metric_that_fails_is_told_once_during_training(caplog):
+    run(make(validation=Validation(every=1, images=4), metrics=[Told(*["no number"] * 6)]))
+
+    told = [text for text in caplog.messages if text.startswith("metric told has no score")]
+    assert len(told) == 2  # also after the final evaluation, whose scores lack it
+
+
+def test_other_ranks_do_not_tell_which_metrics_fail(caplog, monkeypatch):
+    monkeypatch.setattr(ProcessGroup, "is_main", False)
+
+    run(make(validation=Validation(every=1, images=4), metrics=[Told(*["no number"] * 6)]))
+
+    assert not any("has no score" in text for text in caplog.messages)
