@@ -117,9 +117,9 @@ class HealthCheck:
             if rests and moved:
                 change = _size(weight - self.before[name])
                 yield Finding("moved-at-rest", name, f"by {change:.1e}")
-            elif weight.grad is not None and weight.grad.any() and not moved:
-                # Stages, schedules and observers may reduce it to almost zero on purpose.
-                if factors.get(id(weight), 1.0) > MIN_RATE_FACTOR:
+            # Stages, schedules and observers may reduce rates to almost zero on purpose.
+            elif weight.grad is not None and factors.get(id(weight), 1.0) > MIN_RATE_FACTOR:
+                if weight.grad.any() and not moved:
                     size = f"gradient {_size(weight.grad):.1e}"
                     yield Finding("not-learning", name, size)
 

@@ -74,7 +74,7 @@ def rate_factors(
         optimizer: What ``build_optimizer`` returned.
         rates: The learning rates of the step, by the name of their group.
     """
-    factors = {}
+    factors: dict[int, float] = {}
     for group in optimizer.param_groups:
         full = group["initial_lr"]
         factor = rates.get(group["name"], full) / full if full else 0.0

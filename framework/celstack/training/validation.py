@@ -71,7 +71,7 @@ class Validator:
         scores = {name: float(value) for name, value in scores.items()}
         state.validations.append(Validated(state.step, scores))
         state.log(validation=scores)
-        # Before observers are notified: a run that is stopped meanwhile does not validate again.
+        # Before observers are notified: a run stopped meanwhile does not validate again.
         if settings.stop_on and self.last_stage.start < state.step:
             state.asked = state.asked or callbacks.stop_reason or self._exhausted()
         callbacks.notify("celstack_validated", step=state.step, scores=scores)
