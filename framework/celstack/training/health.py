@@ -118,10 +118,10 @@ class HealthCheck:
                 change = _size(weight - self.before[name])
                 yield Finding("moved-at-rest", name, f"by {change:.1e}")
             # Stages, schedules and observers may reduce rates to almost zero on purpose.
-            elif weight.grad is not None and factors.get(id(weight), 1.0) > MIN_RATE_FACTOR:
-                if weight.grad.any() and not moved:
-                    size = f"gradient {_size(weight.grad):.1e}"
-                    yield Finding("not-learning", name, size)
+            learns = factors.get(id(weight), 1.0) > MIN_RATE_FACTOR
+            if learns and not moved and weight.grad is not None and weight.grad.any():
+                size = f"gradient {_size(weight.grad):.1e}"
+                yield Finding("not-learning", name, size)
 
 
 def _gradients(decomposer: Decomposer, past_start: bool) -> Iterator[Finding]:
