@@ -71,12 +71,13 @@ def write_atomic(path: Path, content: str | bytes | memoryview) -> None:
 
 def to_json(value: Any) -> str:
     """Encode a value as indented JSON; NaN and infinity, which JSON lacks, become null."""
-    return json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(finite(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """Return a value of JSON with None in place of NaN and infinity."""
     if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
+        return {key: finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
+        return [finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -13,7 +13,7 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from celstack.errors import CelstackError
-from celstack.files import to_json, write_atomic
+from celstack.files import finite, to_json, write_atomic
 from celstack.runs.finished import FINISHING, read_evaluation_settings
 from celstack.system import environment
 from celstack.text import printable
@@ -107,11 +107,14 @@ class RunDirectory:
         self._write("resolved.toml", heading + tomli_w.dumps(resolved.as_table()))
 
     def log(self, **fields: Any) -> None:
-        """Append a line to the log; it is not lost if the process is killed."""
+        """Append a line to the log; it is not lost if the process is killed.
+
+        NaN and infinity, which JSON lacks, become null.
+        """
         if self._log is None:
             # Unbuffered, so that a written line is in the hands of the operating system.
             self._log = (self.folder / "log.jsonl").open("ab", buffering=0)
-        line = (json.dumps(fields) + "\n").encode()
+        line = (json.dumps(finite(fields), allow_nan=False) + "\n").encode()
         while line:
             line = line[self._log.write(line) :]
 

@@ -152,8 +152,9 @@ def final_loss(log: Path) -> float | None:
     """Return the mean reconstruction loss of the last steps; None if the log has none."""
     try:
         with log.open(encoding="utf-8") as lines:
-            # A step has at most one line besides its own, such as the start of a stage.
-            last = deque(lines, maxlen=2 * MAX_FINAL_LOSS_STEPS)
+            # Any number of other lines may stand between those of steps, such as validations.
+            losses_only = (line for line in lines if '"reconstruction"' in line)
+            last = deque(losses_only, maxlen=MAX_FINAL_LOSS_STEPS)
         steps = [step for step in map(json.loads, last) if "reconstruction" in step]
         count = min(MAX_FINAL_LOSS_STEPS, max(1, steps[-1]["step"] // 10))
         losses = [float(step["reconstruction"]) for step in steps[-count:]]

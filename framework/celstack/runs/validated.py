@@ -39,9 +39,9 @@ def _are_scores(value: Any) -> bool:
     return all(type(name) is str and type(score) is float for name, score in items)
 
 
-def unpack_ended(state: Mapping[str, Any], path: Path) -> str:
-    """Return why training had ended early in a checkpoint; empty if it had not."""
-    ended = state.get("ended", "")
-    if not isinstance(ended, str):
-        raise CelstackError(f"{path}: cannot resume: missing or invalid: ended")
-    return ended
+def unpack_reason(state: Mapping[str, Any], key: str, path: Path) -> str:
+    """Return why training had ended early, or was to, in a checkpoint; empty if it had not."""
+    reason = state.get(key, "")
+    if not isinstance(reason, str):
+        raise CelstackError(f"{path}: cannot resume: missing or invalid: {key}")
+    return reason

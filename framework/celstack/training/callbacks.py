@@ -6,6 +6,7 @@ import logging
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from numbers import Real
 from typing import Any
 
 from pluggy import HookImpl, PluginValidationError
@@ -90,9 +91,14 @@ def checked_rates(given: Any, known: Mapping[str, float]) -> dict[str, float]:
         if name not in known:
             groups = ", ".join(known)
             raise ValueError(f"there is no group {format_value(name)}, but {groups}")
-        if type(rate) not in (int, float) or not 0 <= rate < math.inf:
+        if not _is_number(rate) or not 0 <= rate < math.inf:
             raise ValueError(f"{name}: a rate is 0 or more, not {format_value(rate)}")
     return {name: float(rate) for name, rate in given.items()}
+
+
+def _is_number(value: Any) -> bool:
+    # Real numbers include those of numpy.
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _call(implementation: HookImpl, arguments: Mapping[str, Any]) -> Any:

@@ -42,7 +42,7 @@ def score(
         stats: Collects how sprites are used.
         engine: Splits each batch among ranks; all ranks return the same scores.
         failures: Collects why metrics have no score, by their names. Without it, a warning
-            is logged for each.
+            is logged for each, on rank 0.
 
     Example:
         score(trained.decomposer, assembly.dataset, assembly.metrics, assembly.evaluation)
@@ -65,8 +65,8 @@ def score(
             if watch is not None:
                 watch(len(batch))
     scores = able.compute()
-    if failures is None:
-        warn_of_failures(able.failures)
-    else:
+    if failures is not None:
         failures.update(able.failures)
+    elif engine.group.is_main:
+        warn_of_failures(able.failures)
     return scores

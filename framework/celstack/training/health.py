@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import torch
 from jaxtyping import Float, Int
@@ -64,6 +64,7 @@ class HealthCheck:
         usage: Int[Tensor, " K"] | None,
         scheduled: ScheduledStage,
         step: int,
+        rate_factors: Mapping[int, float],
     ) -> list[Finding]:
         """Return all findings after a step; its gradients must not be cleared yet.
 
@@ -73,10 +74,12 @@ class HealthCheck:
             usage: How often each sprite was used; None if unused ones are reassigned.
             scheduled: The stage of the step.
             step: The number of the step.
+            rate_factors: What the recipe's learning rate was multiplied by in the step, by
+                the id of each parameter that has one.
         """
         past_start = step - scheduled.start >= MIN_STAGE_STEPS
         findings = [*self._weights(decomposer), *_gradients(decomposer, past_start)]
-        findings += self._changes(decomposer, scheduled, step)
+        findings += self._changes(decomposer, scheduled, rate_factors)
         if past_start and scheduled.stage.teacher is None:
             findings += _constant_transforms(decomposer, scene)
         if not decomposer.sprites_frozen:
@@ -103,26 +106,22 @@ class HealthCheck:
                     yield Finding("exploding-weights", f"{name}{place}", detail)
 
     def _changes(
-        self, decomposer: Decomposer, scheduled: ScheduledStage, step: int
+        self, decomposer: Decomposer, scheduled: ScheduledStage, factors: Mapping[int, float]
     ) -> Iterator[Finding]:
         """Find weights that changed although frozen, or did not change despite a gradient."""
         frozen = {id(p) for p in decomposer.sprites.parameters()}
         frozen = frozen if scheduled.stage.freeze_sprites else set()
-        schedule = scheduled.rate_factor(step - 1)
         for name, weight in decomposer.named_parameters():
             moved = not torch.equal(self.before[name], weight)
             rests = weight.grad is None or id(weight) in frozen
             if rests and moved:
                 change = _size(weight - self.before[name])
                 yield Finding("moved-at-rest", name, f"by {change:.1e}")
-            elif weight.grad is not None and weight.grad.any() and not moved:
-                network = not name.startswith(("sprites.", "backgrounds."))
-                stage = scheduled.stage
-                factor = stage.network_factor if network else stage.prototype_factor
-                # A stage or a schedule may reduce the rate to almost zero on purpose.
-                if factor * schedule > MIN_RATE_FACTOR:
-                    size = f"gradient {_size(weight.grad):.1e}"
-                    yield Finding("not-learning", name, size)
+            # Stages, schedules and observers may reduce rates to almost zero on purpose.
+            learns = factors.get(id(weight), 1.0) > MIN_RATE_FACTOR
+            if learns and not moved and weight.grad is not None and weight.grad.any():
+                size = f"gradient {_size(weight.grad):.1e}"
+                yield Finding("not-learning", name, size)
 
 
 def _gradients(decomposer: Decomposer, past_start: bool) -> Iterator[Finding]:

@@ -30,7 +30,7 @@ from celstack.training.distributed.stopping import StopCoordinator
 from celstack.training.evaluate import score
 from celstack.training.health import HealthCheck
 from celstack.training.initialize import init_model
-from celstack.training.optimizer import build_optimizer
+from celstack.training.optimizer import build_optimizer, rate_factors
 from celstack.training.run_folder import load_planned, open_directory
 from celstack.training.run_state import RunState
 from celstack.training.steering import Steering, begin_stage, stages_left
@@ -130,7 +130,8 @@ def _train_and_evaluate(
             engine=state.engine,
             failures=failures,
         )
-        warn_of_failures(failures, state.folder)
+        if state.engine.group.is_main:
+            warn_of_failures(failures, state.folder)
         callbacks.notify(
             "celstack_evaluated", step=state.step, scores=scores, decomposer=decomposer
         )
@@ -141,7 +142,7 @@ def _train_and_evaluate(
             )
     # Also for KeyboardInterrupt: save a checkpoint and notify observers before the run ends.
     except BaseException as error:
-        state.save_on_exit()
+        state.save_on_exit(callbacks.stop_reason)
         interrupted = isinstance(error, KeyboardInterrupt)
         reason = (str(error) or "interrupted") if interrupted else describe_error(error)
         callbacks.notify("celstack_run_stopped", step=state.step, reason=reason)
@@ -181,7 +182,7 @@ def _train(
         step=state.step,
     )
     validator = Validator(assembly, state, stages)
-    steering = Steering(assembly, state, callbacks, stopping)
+    steering = Steering(assembly, state, callbacks, stopping, steps)
     for scheduled in stages_left(stages, state, validator.is_due):
         stage = scheduled.stage
         begin_stage(decomposer, stage)
@@ -190,9 +191,11 @@ def _train(
             state.usage.reset()
             state.log(begins=scheduled.title)
         callbacks.notify("celstack_phase_started", phase=scheduled, step=state.step)
-        if validator.is_due:  # the run was stopped before its last step was evaluated
-            validator.validate(callbacks, stopping)
-            steering.end_if_asked()
+        # The run was stopped before its last step was evaluated, or before it could end.
+        if validator.is_due or state.asked:
+            if validator.is_due:
+                validator.validate(callbacks, stopping)
+            steering.end_step(save=False)
         while state.step < scheduled.end and not state.ended:
             # This rank's shard of the batch.
             images = to_device(next(batches), device).images
@@ -218,7 +221,10 @@ def _train(
                     counts = (
                         None if reassign.is_enabled(training, stage) else state.usage.counts
                     )
-                    findings = health.check(decomposer, scene, counts, scheduled, state.step)
+                    factors = rate_factors(optimizer, rates)
+                    findings = health.check(
+                        decomposer, scene, counts, scheduled, state.step, factors
+                    )
                     state.log_findings(findings)
                 reassigned = reassign.reassign_when_due(training, stage, state, images, scene)
             callbacks.notify(
@@ -235,14 +241,9 @@ def _train(
                 callbacks.notify(
                     "celstack_sprites_reassigned", step=state.step, sprites=reassigned
                 )
-            state.ended = callbacks.stop_reason
             if validator.is_due:
                 validator.validate(callbacks, stopping)
-            if state.step % training.checkpoint_every == 0 or state.step in (1, steps):
-                state.save()
-                engine.broadcast_state(decomposer, optimizer)
-                if state.folder:
-                    callbacks.notify("celstack_checkpoint_saved", step=state.step)
-            steering.end_if_asked()
+            save = state.step % training.checkpoint_every == 0 or state.step in (1, steps)
+            steering.end_step(save)
         if state.ended:
             break

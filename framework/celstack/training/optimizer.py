@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 
 from celstack.errors import CelstackError
@@ -61,3 +63,20 @@ def set_learning_rates(
         own = stage.network_factor if group["network"] else stage.prototype_factor
         group["lr"] = group["initial_lr"] * own * factor
     return {group["name"]: group["lr"] for group in optimizer.param_groups}
+
+
+def rate_factors(
+    optimizer: torch.optim.Optimizer, rates: Mapping[str, float]
+) -> dict[int, float]:
+    """Return by how much the rates of a step differ from the recipe's, by parameter id.
+
+    Args:
+        optimizer: What ``build_optimizer`` returned.
+        rates: The learning rates of the step, by the name of their group.
+    """
+    factors: dict[int, float] = {}
+    for group in optimizer.param_groups:
+        full = group["initial_lr"]
+        factor = rates.get(group["name"], full) / full if full else 0.0
+        factors |= {id(parameter): factor for parameter in group["params"]}
+    return factors

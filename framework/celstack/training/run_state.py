@@ -29,7 +29,7 @@ from celstack.runs.finished import read_recipe_json
 from celstack.runs.validated import (
     Validated,
     pack_validations,
-    unpack_ended,
+    unpack_reason,
     unpack_validations,
 )
 from celstack.scene import Scene
@@ -73,6 +73,10 @@ class RunState:
         self.saved_step = 0
         self.ended = ""
         """Why training has ended before its last step; empty if it has not."""
+        self.asked = ""
+        """Why training is to end after this step; empty if it is not."""
+        self.hears_of_step = False
+        """Whether observers are being notified of a step that was taken."""
         self.validations: list[Validated] = []
         self.consistent = True
         """False while a step is in progress, and after one that failed."""
@@ -104,7 +108,8 @@ class RunState:
             self._warn(f"{path}: converted from an earlier version of Celstack")
         self.engine.load_scaler(state.get("scaler", {}))
         self.step = self.saved_step = state["step"]
-        self.stage, self.ended = state["stage"], unpack_ended(state, path)
+        self.stage = state["stage"]
+        self.ended, self.asked = (unpack_reason(state, key, path) for key in ("ended", "asked"))
         self.validations = unpack_validations(state, path)
         installed = str(torch.__version__)
         if state["torch"] != installed:
@@ -127,7 +132,7 @@ class RunState:
             except DivergedError as error:
                 text = f"step {number}: {error}{self._last_checkpoint()}"
                 raise RunFailedError(text) from error
-            self.consistent = True
+            self.consistent = self.hears_of_step = True
 
     def count_step(self, loss: Loss, stage: str) -> None:
         """Increment the step counter, and log the loss, at once or in blocks."""
@@ -183,6 +188,7 @@ class RunState:
             state = pack_checkpoint(self.decomposer, self.optimizer, counts, place, self.recipe)
             steered = {
                 "ended": self.ended,
+                "asked": self.asked,
                 "validations": pack_validations(self.validations),
             }
             self.directory.save_checkpoint({**state, **steered, **self.engine.state_dict()})
@@ -191,9 +197,17 @@ class RunState:
     def _last_checkpoint(self) -> str:
         return f"; the checkpoint of step {self.saved_step} is kept" if self.saved_step else ""
 
-    def save_on_exit(self) -> None:
-        """Save a run that is being stopped, unless a step is half done; ignore errors."""
+    def save_on_exit(self, asked: str = "") -> None:
+        """Save a run that is being stopped, unless a step is half done; ignore errors.
+
+        Args:
+            asked: Why an observer wants training to end. It is saved if it was said of a step
+                that was taken; hooks before a step are called again when the run is resumed.
+        """
+        if self.hears_of_step and not self.ended:
+            self.asked = self.asked or asked
+        unsaved = self.step > self.saved_step or self.asked or self.ended
         # An exception is being handled already, and that one is reported.
         with suppress(RunFailedError, OSError, MemoryError, RuntimeError):
-            if self.consistent and self.step > self.saved_step:
+            if self.consistent and unsaved:
                 self.save()

@@ -9,6 +9,7 @@ import torch
 from celstack.model.decomposer import Decomposer
 from celstack.recipe.assembly import Assembly, Stage
 from celstack.recipe.schedule import ScheduledStage
+from celstack.signals import defer_interrupts
 from celstack.training.callbacks import CallbackList
 from celstack.training.distributed.stopping import StopCoordinator
 from celstack.training.optimizer import set_learning_rates
@@ -27,7 +28,7 @@ def stages_left(
             taken in.
     """
     current = stages[min(max(state.stage, 1), len(stages)) - 1]
-    if state.ended:
+    if state.ended or state.asked:
         return [current]
     left = [scheduled for scheduled in stages if scheduled.end > state.step]
     if validation_due and current not in left:
@@ -51,6 +52,7 @@ class Steering:
         state: The run.
         callbacks: The observers on rank 0, and none on other ranks.
         stopping: Agrees with the other ranks.
+        steps: The number of steps of all stages.
     """
 
     def __init__(
@@ -59,8 +61,10 @@ class Steering:
         state: RunState,
         callbacks: CallbackList,
         stopping: StopCoordinator,
+        steps: int,
     ) -> None:
         self.state, self.callbacks, self.stopping = state, callbacks, stopping
+        self.steps = steps
         hook = "celstack_step_started"
         self.may_change_rates = any(hasattr(one, hook) for one in assembly.observers)
 
@@ -78,13 +82,35 @@ class Steering:
             group["lr"] = rate
         return dict(zip(rates, values.tolist(), strict=True))
 
-    def end_if_asked(self) -> None:
-        """Note that training has ended, save that and notify, if there is a reason for it."""
+    def end_step(self, save: bool) -> None:
+        """End training if there is a reason to, and save a checkpoint if it ends or is due.
+
+        The decision is part of the checkpoint: a run that is killed afterwards has ended, and
+        one that is killed before takes its last steps again.
+
+        Args:
+            save: Whether a checkpoint is due.
+        """
         state = self.state
-        reason = state.ended or self.callbacks.stop_reason
-        if not self.stopping.check(ending=bool(reason)):
+        self._end_if_asked()
+        if save or state.ended:
+            state.save()
+            state.engine.broadcast_state(state.decomposer, state.optimizer)
+            if state.folder:
+                self.callbacks.notify("celstack_checkpoint_saved", step=state.step)
+            if not state.ended:  # those that hear of the checkpoint may ask for the end, too
+                self.end_step(save=False)
+        state.hears_of_step = False
+
+    def _end_if_asked(self) -> None:
+        """Log and notify that training has ended early, if it was asked to."""
+        state = self.state
+        reason = state.asked or self.callbacks.stop_reason
+        early = state.step < self.steps
+        if not self.stopping.check(ending=bool(reason) and early):
             return
-        state.ended = self.stopping.share_reason(reason)
-        state.log(ended=state.ended)
-        state.save()
+        reason = self.stopping.share_reason(reason)
+        with defer_interrupts():
+            state.ended, state.asked = reason, ""
+            state.log(ended=reason)
         self.callbacks.notify("celstack_training_ended", step=state.step, reason=state.ended)

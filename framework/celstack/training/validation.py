@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from celstack.errors import RunFailedError
+from celstack.evaluation.metric_list import warn_of_failures
 from celstack.recipe.assembly import Assembly, Evaluation
 from celstack.recipe.schedule import ScheduledStage
 from celstack.runs.validated import Validated
@@ -30,6 +31,8 @@ class Validator:
     ) -> None:
         self.assembly, self.state, self.settings = assembly, state, assembly.validation
         self.last_stage = stages[-1]
+        self.failures: dict[str, str] = {}
+        """Why metrics had no score, by their names; each was told once."""
 
     @property
     def is_due(self) -> bool:
@@ -44,6 +47,7 @@ class Validator:
     def validate(self, callbacks: CallbackList, stopping: StopCoordinator) -> None:
         """Evaluate, log the scores and notify observers; note if training should end."""
         state, settings = self.state, self.settings
+        failures: dict[str, str] = {}
         device = next(state.decomposer.parameters()).device
         # Parts may draw random numbers; training has to go on as if nothing had been drawn.
         with torch.random.fork_rng([device] if device.type == "cuda" else []):
@@ -58,13 +62,19 @@ class Validator:
                 ),
                 watch=lambda _: stopping.check(),
                 engine=state.engine,
+                failures=failures,
             )
+        if state.engine.group.is_main:
+            new = failures.keys() - self.failures.keys()
+            warn_of_failures({name: failures[name] for name in sorted(new)})
+        self.failures |= failures
         scores = {name: float(value) for name, value in scores.items()}
         state.validations.append(Validated(state.step, scores))
         state.log(validation=scores)
-        callbacks.notify("celstack_validated", step=state.step, scores=scores)
+        # Before observers are notified: a run stopped meanwhile does not validate again.
         if settings.stop_on and self.last_stage.start < state.step:
-            state.ended = state.ended or self._exhausted()
+            state.asked = state.asked or callbacks.stop_reason or self._exhausted()
+        callbacks.notify("celstack_validated", step=state.step, scores=scores)
 
     def _exhausted(self) -> str:
         """Return why training should end; empty if scores have improved lately."""
@@ -77,7 +87,8 @@ class Validator:
                 f"images of '{self.settings.split}'"
             )
         sign = 1.0 if metric.percent else -1.0
-        scores = [sign * one.scores[name] for one in inside if name in one.scores]
+        inside = [one for one in inside if name in one.scores]
+        scores = [sign * one.scores[name] for one in inside]
         best = -1
         for index, value in enumerate(scores):
             if value == value and (best < 0 or value > scores[best]):

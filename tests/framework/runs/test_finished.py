@@ -135,3 +135,13 @@ def test_without_a_log_there_is_no_final_loss(tmp_path, log):
     assert final_loss(tmp_path / "missing") is None
     assert final_loss(log({"step": 0, "begins": "only"})) is None
     assert final_loss(log("no step")) is None
+
+
+def test_the_final_loss_reads_enough_steps_among_other_lines(log):
+    few = MAX_FINAL_LOSS_STEPS
+    other = {"step": 1, "validation": {}}
+    steps = (step(n, float(n > 10 * few - few // 2)) for n in range(1, 10 * few + 1))
+
+    assert (
+        final_loss(log(*(line for one in steps for line in (one, other, other, other)))) == 0.5
+    )

@@ -348,3 +348,14 @@ def test_the_end_of_a_cosine_is_not_called_a_standstill(heard):
     network_run(heard, Stage(steps=20, schedule="cosine"))
 
     assert "not-learning" not in heard.kinds()
+
+
+def test_a_rate_that_an_observer_sets_to_zero_is_not_called_a_standstill(heard):
+    class Still(Observer):
+        @hookimpl
+        def celstack_step_started(self, rates):
+            return {"prototypes": 0.0}
+
+    network_run(heard, Stage(steps=10), observers=[heard, Still()])
+
+    assert "not-learning" not in heard.kinds()

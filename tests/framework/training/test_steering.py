@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import numpy as np
 import pytest
 import torch
 
@@ -33,6 +34,7 @@ from celstack.testing.parts import (
     PlainTransform,
     PlainWarp,
 )
+from celstack.training.distributed.process_group import ProcessGroup
 from celstack.training.loop import run
 
 
@@ -464,3 +466,192 @@ def test_a_recipe_can_say_so(command, small, tmp_path):
     assert (
         "4; training ended early: mse has not improved" in (folder / "report.html").read_text()
     )
+
+
+class Killed(BaseException):
+    """The process is killed: nothing is saved any more."""
+
+
+class Pressing(Observer):
+    """Presses Ctrl-C, once, when it hears of a step or a checkpoint."""
+
+    def __init__(self, hook, step):
+        self.hook, self.step = hook, step
+
+    def press(self, hook, step):
+        if (hook, step) == (self.hook, self.step):
+            raise KeyboardInterrupt
+
+    @hookimpl
+    def celstack_step_started(self, step):
+        self.press("step_started", step)
+
+    @hookimpl
+    def celstack_step_finished(self, step):
+        self.press("step_finished", step)
+
+    @hookimpl
+    def celstack_validated(self, step):
+        self.press("validated", step)
+
+    @hookimpl
+    def celstack_checkpoint_saved(self, step):
+        self.press("checkpoint_saved", step)
+
+    @hookimpl
+    def celstack_training_ended(self, step):
+        self.press("training_ended", step)
+
+
+class Asking(Pressing):
+    """Asks for the end instead."""
+
+    def press(self, hook, step):
+        if (hook, step) == (self.hook, self.step):
+            raise StopTraining("it is enough")
+
+
+def ends(folder):
+    return [line["ended"] for line in log(folder) if "ended" in line]
+
+
+@pytest.mark.parametrize(("hook", "saves"), [("validated", 1), ("checkpoint_saved", 2)])
+def test_a_run_that_is_killed_as_it_ends_has_ended(directory, monkeypatch, saves, hook):
+    """Killed after a checkpoint of the step after which an observer asks for the end."""
+    save, left = RunDirectory.save_checkpoint, [saves]
+
+    def killed(self, state):
+        save(self, state)
+        left[0] -= state["step"] == 2
+        if not left[0]:
+            raise Killed
+
+    def assembly(diary):
+        training = Training(batch_size=4, checkpoint_every=2)
+        validation = Validation(every=2, images=4)
+        return make(diary, Asking(hook, 2), training=training, validation=validation)
+
+    monkeypatch.setattr(RunDirectory, "save_checkpoint", killed)
+    monkeypatch.setattr("celstack.training.run_state.RunState.save_on_exit", lambda *_: None)
+    diary = Diary()
+    with pytest.raises(Killed):
+        run(assembly(diary), directory)
+    monkeypatch.undo()
+
+    trained = run(assembly(diary), directory, resume=True)
+
+    assert trained.ended == "it is enough"
+    assert "step 3" not in diary.heard
+    assert diary.heard.count("ended 2: it is enough") == 1
+    assert ends(directory.folder) == ["it is enough"]
+
+
+@pytest.mark.parametrize(
+    ("asks", "presses"),
+    [
+        ("step_started", "step_started"),
+        ("step_started", "step_finished"),
+        ("step_finished", "step_finished"),
+        ("step_finished", "validated"),
+        ("validated", "validated"),
+        ("checkpoint_saved", "checkpoint_saved"),
+        ("checkpoint_saved", "training_ended"),
+    ],
+)
+def test_a_request_survives_an_interruption(directory, asks, presses):
+    def assembly(*observers):
+        training = Training(batch_size=4, checkpoint_every=2)
+        validation = Validation(every=2, images=4)
+        asking = Asking(asks, 2)
+        return make(asking, *observers, training=training, validation=validation)
+
+    whole = run(assembly(Diary()))
+    with pytest.raises(KeyboardInterrupt):
+        run(assembly(Pressing(presses, 2)), directory)
+    diary = Diary()
+
+    trained = run(assembly(diary), directory, resume=True)
+
+    assert trained.ended == "it is enough"
+    assert "step 3" not in diary.heard
+    assert ends(directory.folder) == ["it is enough"]
+    assert ("ended 2: it is enough" in diary.heard) == (presses != "training_ended")
+    assert same_weights(trained, whole) or asks == "checkpoint_saved"
+
+
+def test_early_stopping_survives_an_interruption(directory):
+    validation = Validation(every=1, stop_on="told", patience=1)
+
+    def assembly(*observers):
+        metrics = [Told(0.5, 0.4, 0.9, 0.9)]
+        return make(*observers, validation=validation, metrics=metrics)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(assembly(Pressing("validated", 2)), directory)
+    diary = Diary()
+
+    trained = run(assembly(diary), directory, resume=True)
+
+    assert trained.ended.startswith("told has not improved")
+    assert diary.heard[-2:] == ["evaluated 2", "finished"]
+
+
+def test_after_the_last_step_there_is_nothing_to_end(directory):
+    diary = Diary()
+
+    trained = run(make(diary, Enough(after=6)), directory)
+
+    assert trained.ended == ""
+    assert diary.heard[-3:] == ["step 6", "evaluated 6", "finished"]
+    assert ends(directory.folder) == []
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64])
+def test_rates_may_be_numbers_of_numpy(kind):
+    diary = Diary()
+    halve = Rates(lambda step, rates: {"heads": kind(rates["heads"])})
+
+    run(make(diary, halve, stages=[Stage(steps=2)]))
+
+    assert len(halve.seen) == 2
+    assert [used["heads"] for used in diary.rates] == [float(kind(0.02))] * 2
+    assert all(type(used["heads"]) is float for used in diary.rates)
+
+
+def test_evaluations_without_the_score_do_not_shift_the_best_step(directory):
+    def assembly(*scores):
+        validation = Validation(every=1, stop_on="told", patience=2)
+        return make(validation=validation, metrics=[Told(*scores)])
+
+    with pytest.raises(RunFailedError, match="told has no score"):
+        run(assembly("no number"), directory)
+
+    trained = run(assembly(0.3, 0.9, 0.2, 0.1, 0.1), directory, resume=True)
+
+    assert trained.ended.endswith("its best is 0.9 after step 3")
+
+
+def test_a_score_that_is_no_number_is_null_in_the_log(directory):
+    metrics = [Told(*[float("nan")] * 3)]
+
+    run(make(validation=Validation(every=2, images=4), metrics=metrics), directory)
+
+    text = (directory.folder / "log.jsonl").read_text()
+    assert "NaN" not in text
+    logged = [line["validation"] for line in log(directory.folder) if "validation" in line]
+    assert logged == [{"told": None}] * 2
+
+
+def test_a_metric_that_fails_is_told_once_during_training(caplog):
+    run(make(validation=Validation(every=1, images=4), metrics=[Told(*["no number"] * 6)]))
+
+    told = [text for text in caplog.messages if text.startswith("metric told has no score")]
+    assert len(told) == 2  # also after the final evaluation, whose scores lack it
+
+
+def test_other_ranks_do_not_tell_which_metrics_fail(caplog, monkeypatch):
+    monkeypatch.setattr(ProcessGroup, "is_main", False)
+
+    run(make(validation=Validation(every=1, images=4), metrics=[Told(*["no number"] * 6)]))
+
+    assert not any("has no score" in text for text in caplog.messages)
