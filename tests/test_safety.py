@@ -19,6 +19,7 @@ EXCUSED = {
 PROGRAMS = {
     "clevr/workers.py": "starts this very interpreter on a module of the kit",
     "distributed/launcher.py": "starts this very interpreter on each process of a run",
+    "testing/javascript.py": "runs the browser code of a transform that its author checks",
     "sweep/local.py": "starts this very interpreter on one run of a sweep",
 }
 EVALUATED = {

@@ -1,13 +1,14 @@
 """How much a training step costs beyond its encoder.
 
-    python tests/benchmarks/step.py [rounds] [MODEL ...]
+    [OMP_NUM_THREADS=1] python tests/benchmarks/step.py [rounds] [MODEL ...]
 
 Prints, for the paper's models at the paper's batch sizes, the time of a whole training step
 divided by that of the encoder's own forward and backward pass, measured alternately; how the
 choice of sprites grows with sprites and layers; and the peak memory of a step with few and
 many sprites (Linux only). Layers are spread over the canvas, and images are what the model
 itself makes of random sprites there: no layer stays empty, and greedy selection needs a second
-sweep, as it does in the middle of a training run.
+sweep, as it does in the middle of a training run. On one thread the time is that of the
+processor, which other programs hardly disturb.
 """
 
 import subprocess
@@ -124,9 +125,10 @@ def ready(model: Decomposer, shape: tuple[int, ...]) -> torch.Tensor:
 
 
 def seconds(function: Callable[[], object]) -> float:
-    start = time.perf_counter()
+    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
+    start = clock()
     function()
-    return time.perf_counter() - start
+    return clock() - start
 
 
 def ratio(name: str, rounds: int) -> None:

@@ -120,8 +120,9 @@ class Catalog:
     def _explain_absence(self, kind: str, name: str) -> str:
         if ":" in name:
             return (
-                f"{format_value(name)} was made in Python, in a way that a recipe cannot "
-                "express; open the run there: celstack.open_run(folder, assembly=assembly)"
+                f"no {kind} is called {format_value(name)}: this is a class of a run that was "
+                "made in Python, in a way that a recipe cannot express; open the run there: "
+                "celstack.open_run(folder, assembly=assembly)"
             )
         known = self.names(kind)
         text = f"no {kind} is called {format_value(name)}{did_you_mean(name, known)}"

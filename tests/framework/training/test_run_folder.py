@@ -210,7 +210,7 @@ def test_a_part_that_is_no_plugin_is_told_and_the_run_opens_with_its_assembly(
     assert command("celstack", "report", str(done.folder)).code == 0
     evaluated = command("celstack", "evaluate", str(done.folder))
     assert evaluated.code == 2
-    assert ":Noise' was made in Python" in evaluated.complaint
+    assert ":Noise': this is a class of a run that was made in Python" in evaluated.complaint
     assert celstack.run(made, done.folder, resume=True).scores == done.scores
     with pytest.raises(CelstackError, match="takes an assembly, or overrides"):
         celstack.open_run(done.folder, ["seed=1"], assembly=made)
