@@ -162,7 +162,8 @@ def _round_steps(last: int) -> list[int]:
 
 def _decades(low: float, high: float) -> list[float]:
     """Return powers of ten, or finer round numbers if those are too few."""
-    first, last = math.floor(low), math.ceil(high)
+    # Beyond these powers floats are zero or infinite, as losses in a damaged log may nearly be.
+    first, last = max(math.floor(low), -323), min(math.ceil(high), 308)
     for digits in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7)):
         values = [n * 10.0**power for power in range(first, last + 1) for n in digits]
         values = [value for value in values if low <= math.log10(value) <= high]

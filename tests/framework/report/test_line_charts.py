@@ -10,6 +10,7 @@ from celstack.report.line_charts import (
     TOP,
     WIDTH,
     Curve,
+    _decades,
     draw_curves,
     draw_shares,
     label_color,
@@ -96,3 +97,8 @@ def test_colors_are_those_of_label_maps():
             (color_labels(torch.full((1, 1, 1), label)).flatten() * 255).round().int().tolist()
         )
         assert label_color(label) == "#{:02x}{:02x}{:02x}".format(*painted)
+
+
+@pytest.mark.parametrize(("low", "high"), [(307.2, 308.2), (-323.3, -322.0)])
+def test_losses_near_the_limits_of_floats_have_ticks(low, high):
+    assert all(10.0**low <= tick <= 10.0**high for tick in _decades(low, high))
