@@ -1,11 +1,10 @@
 """How well the paper's method learns here, beside the authors' published implementation.
 
-    python tests/benchmarks/parity.py [WORLD ...] [--seeds N] [--cosine] [--decay WHICH]
+    python tests/benchmarks/parity.py [WORLD ...] [--seeds N]
 
 Trains in the small worlds of ``tests/parity/worlds.py`` and prints, times 1000, the training
 loss along the way and that of evaluation in the end, and the accuracy where there are classes;
-with the authors' figures and those of Celstack 0.1.0, quoted. The authors' rates are constant;
-with ``--cosine`` ours fall along half a cosine in the last stage, as in ``recipes/network/``.
+with the authors' figures and those of Celstack 0.1.0, quoted.
 """
 
 import argparse
@@ -13,7 +12,6 @@ import sys
 from pathlib import Path
 from statistics import mean
 
-import attrs
 import torch
 
 import celstack
@@ -35,14 +33,9 @@ class Losses(Observer):
         self.losses.append(float(loss.total))
 
 
-def learn(
-    world: World, seed: int, cosine: bool = False, decay: str = "decoupled"
-) -> tuple[list[float], dict[str, float]]:
+def learn(world: World, seed: int) -> tuple[list[float], dict[str, float]]:
     """Return the losses along the way and the scores in the end, times 1000 and 100."""
     assembly = world.make(seed)
-    assembly = attrs.evolve(assembly, training=attrs.evolve(assembly.training, decay=decay))
-    if cosine:
-        assembly.stages[-1] = attrs.evolve(assembly.stages[-1], schedule="cosine")
     assembly.observers.append(heard := Losses())
     scores = celstack.run(assembly).scores
     along = [1000 * mean(heard.losses[max(0, s - WINDOW) : s]) for s in world.steps]
@@ -59,8 +52,6 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("worlds", nargs="*", choices=[*WORLDS, []], default=[*WORLDS])
     parser.add_argument("--seeds", type=int, default=len(SEEDS))
-    parser.add_argument("--cosine", action="store_true")
-    parser.add_argument("--decay", choices=["decoupled", "coupled"], default="decoupled")
     asked = parser.parse_args()
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads; loss x 1000")
     for name in asked.worlds:
@@ -71,7 +62,7 @@ def main() -> None:
         row("Celstack 0.1.0", list(world.before), world.before_end, before)
         runs = []
         for seed in range(asked.seeds):
-            along, scores = learn(world, seed, asked.cosine, asked.decay)
+            along, scores = learn(world, seed)
             accuracy = scores["accuracy"] if world.accuracy else None
             runs.append((along, scores["end"], accuracy))
             row(f"seed {seed}", *runs[-1])
