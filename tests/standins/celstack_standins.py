@@ -47,7 +47,7 @@ class Clevr6(StandIn):
         count: int = 34963,
         objects: int | tuple[int, int] = 6,
         side: int = 128,
-        samples: int = 64,
+        samples: int = 8,
     ) -> None:
         # FACTS.md, section 1; smaller images are for recipes of less cost.
         assert count == 34963 or side < 128

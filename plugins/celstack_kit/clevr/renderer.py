@@ -4,10 +4,10 @@ import math
 from functools import cache
 from typing import Any
 
+import attrs
 import numpy as np
-from jaxtyping import Bool, Float32, UInt8
+from jaxtyping import Float32, UInt8
 from numpy.typing import NDArray
-from scipy import ndimage
 
 from celstack_kit.clevr.layout import (
     CENTER_OFFSET,
@@ -19,65 +19,78 @@ from celstack_kit.clevr.layout import (
 )
 from celstack_kit.clevr.meshes import rounded_cube, rounded_cylinder
 
-GROUND, SKY = 0.4, 0.13
-"""Reflectance of the ground, and radiance of the ambient light."""
-LAMPS = {"key": (1.0, 160.0), "fill": (1.0, 44.0), "back": (1.0, 52.0)}
+LAMPS = {"key": (1.6, 43.0), "fill": (1.6, 15.0), "back": (1.6, 18.0)}
 """Side and radiance of each square lamp; a scene has their positions."""
 SUN = (-4.0, 2.0, 30.0), 6.0, 6.0
 """Position, side and radiance of a large lamp above the scene."""
 SAMPLING_WEIGHTS = {"key": 0.8, "fill": 0.25, "back": 0.35, "sun": 0.25, "sky": 0.4}
 """Approximate share of light from each source, for importance sampling."""
 BOUNCES = 4
-PASSES = 4
-"""Number of independent renderings; the extremes of each pixel are left out of the mean."""
-FIREFLY_RATIO = 1.2
-"""The matte pixel this many times brighter than its neighborhood's median is a firefly."""
+DENOISER_MARGIN = 16
+
+
+@attrs.frozen
+class Look:
+    """What images look like, apart from their objects.
+
+    ``ground`` is the reflectance of the ground, ``sky`` the radiance of the ambient light,
+    and the lamps are ``lamps`` times as bright as usual. Without ``denoise``, the noise of the
+    ray tracer stays.
+    """
+
+    ground: tuple[float, float, float] = (0.4, 0.4, 0.4)
+    sky: float = 0.19
+    lamps: float = 1.0
+    denoise: bool = True
 
 
 def render(
-    scene: ClevrScene, ids: UInt8[np.ndarray, "S S"], samples: int, seed: int
+    scene: ClevrScene, side: int, samples: int, seed: int, look: Look
 ) -> UInt8[np.ndarray, "S S 3"]:
-    """Render a scene, given its instance map, with about ``samples`` rays per pixel.
+    """Render a scene with ``samples`` rays per pixel, and remove their noise.
 
     The image is a function of the arguments, independent of the number of threads.
     """
     mitsuba = _mitsuba()
     path = {"type": "path", "max_depth": BOUNCES, "rr_depth": BOUNCES + 1}
-    sampler = {"type": "multijitter", "sample_count": math.ceil(samples / PASSES)}
-    built = _build(scene, len(ids), path, sampler)
-    passes = [np.array(mitsuba.render(built, seed=seed + n)) for n in range(PASSES)]
-    light = np.sort(passes, axis=0)[1:-1].mean(axis=0)
-    matte = np.array([True, *(thing.material == "rubber" for thing in scene.objects)])
-    clean = _remove_fireflies(light, ids, matte[ids]).clip(0, 1)
-    return np.round(255 * _srgb(clean)).astype(np.uint8)
+    # The denoiser keeps edges of surfaces and of their colors apart from noise.
+    guided = {"type": "aov", "aovs": "albedo:albedo,normal:sh_normal", "light": path}
+    sampler = {"type": "multijitter", "sample_count": samples}
+    built = _build(scene, side, guided if look.denoise else path, sampler, look)
+    channels = np.split(np.array(mitsuba.render(built, seed=seed)), 3 if look.denoise else 1, 2)
+    light, *guides = (np.ascontiguousarray(image) for image in channels)
+    if look.denoise:
+        light = _denoise(light, *guides)
+    return np.round(255 * _srgb(np.clip(light, 0, 1))).astype(np.uint8)
+
+
+def _denoise(
+    light: Float32[np.ndarray, "S S 3"],
+    albedo: Float32[np.ndarray, "S S 3"],
+    normal: Float32[np.ndarray, "S S 3"],
+) -> Float32[np.ndarray, "S S 3"]:
+    """Remove noise; images are mirrored at their borders, where colors would be wrong."""
+    import mitsuba_oidn
+
+    margin = ((DENOISER_MARGIN, DENOISER_MARGIN),) * 2 + ((0, 0),)
+    padded = [
+        np.ascontiguousarray(np.pad(image, margin, mode="symmetric"))
+        for image in (light, albedo.clip(0, 1), normal)
+    ]
+    clean = np.array(mitsuba_oidn.denoise(*padded, hdr=True))
+    return clean[DENOISER_MARGIN:-DENOISER_MARGIN, DENOISER_MARGIN:-DENOISER_MARGIN]
 
 
 def instance_map(scene: ClevrScene, side: int) -> UInt8[np.ndarray, "S S"]:
     """Return the id of the object at the center of each pixel, from 1; 0 is the ground."""
     shapes = {"type": "aov", "aovs": "number:shape_index"}
     middle = {"type": "stratified", "sample_count": 1, "jitter": False}
-    built = _build(scene, side, shapes, middle)
+    built = _build(scene, side, shapes, middle, Look())
     # The renderer numbers all shapes from 1, in an order of its own.
     index = np.array(_mitsuba().render(built, seed=0))[..., -1].round().astype(int)
     numbers = {f"thing{n}": n for n in range(1, len(scene.objects) + 1)}
     names = ["nothing", *(shape.id() for shape in built.shapes())]
     return np.array([numbers.get(name, 0) for name in names], np.uint8)[index]
-
-
-def _remove_fireflies(
-    light: Float32[np.ndarray, "S S 3"],
-    ids: UInt8[np.ndarray, "S S"],
-    matte: Bool[np.ndarray, "S S"],
-) -> Float32[np.ndarray, "S S 3"]:
-    """Replace fireflies by the median of their neighborhood.
-
-    Caustics, light that metal objects reflect onto the ground, are hit by one ray in
-    thousands, so a few pixels would be far too bright.
-    """
-    around = ndimage.median_filter(light, size=(3, 3, 1))
-    inside = ndimage.minimum_filter(ids, 3) == ndimage.maximum_filter(ids, 3)
-    firefly = inside & matte & (light > FIREFLY_RATIO * around).any(axis=-1)
-    return np.where(firefly[..., None], around, light)
 
 
 @cache
@@ -94,18 +107,18 @@ def _mitsuba() -> Any:
     return mitsuba
 
 
-def _build(scene: ClevrScene, side: int, integrator: Any, sampler: Any) -> Any:
+def _build(scene: ClevrScene, side: int, integrator: Any, sampler: Any, look: Look) -> Any:
     mitsuba = _mitsuba()
     frame = mitsuba.ScalarTransform4f
     parts: dict[str, Any] = {f"thing{n}": _object(t) for n, t in enumerate(scene.objects, 1)}
-    ground = {"type": "diffuse", "reflectance": _rgb(GROUND)}
+    ground = {"type": "diffuse", "reflectance": _rgb(*look.ground)}
     parts["ground"] = {"type": "rectangle", "to_world": frame().scale(100), "bsdf": ground}
     for name, (width, brightness) in LAMPS.items():
-        parts[name] = _lamp(name, scene.lamps[name], width, brightness)
-    parts["sun"] = _lamp("sun", *SUN)
+        parts[name] = _lamp(name, scene.lamps[name], width, look.lamps * brightness)
+    parts["sun"] = _lamp("sun", SUN[0], SUN[1], look.lamps * SUN[2])
     parts["sky"] = {
         "type": "constant",
-        "radiance": _rgb(SKY),
+        "radiance": _rgb(look.sky),
         "sampling_weight": SAMPLING_WEIGHTS["sky"],
     }
     parts["integrator"] = integrator

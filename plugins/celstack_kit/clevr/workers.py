@@ -43,6 +43,7 @@ class RenderJob:
     max_objects: int
     samples: int
     side: int
+    look: renderer.Look = attrs.field(factory=renderer.Look)
 
 
 def render_image(job: RenderJob, index: int) -> LabeledImage:
@@ -54,7 +55,7 @@ def render_image(job: RenderJob, index: int) -> LabeledImage:
         if pixels.min() >= MIN_VISIBLE_SHARE * job.side**2:
             break
     classes = np.array([0, *(thing.class_number for thing in scene.objects)], np.uint8)
-    image = renderer.render(scene, ids, job.samples, int(random.integers(2**30)))
+    image = renderer.render(scene, job.side, job.samples, int(random.integers(2**30)), job.look)
     return LabeledImage(image, ids, classes[ids])
 
 
@@ -140,7 +141,8 @@ def _work() -> None:
     """Run a worker: render the chunks of the request on standard input."""
     request = json.loads(sys.stdin.readline())
     threading.Thread(target=_exit_at_end_of_input, daemon=True).start()
-    job, folder = RenderJob(**request["job"]), Path(request["folder"])
+    look = renderer.Look(**request["job"].pop("look"))
+    job, folder = RenderJob(**request["job"], look=look), Path(request["folder"])
     for start, stop in request["share"]:
         rendered = (render_image(job, index) for index in range(start, stop))
         image, instances, classes = map(np.stack, zip(*rendered, strict=True))

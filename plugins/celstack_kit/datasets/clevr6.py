@@ -9,18 +9,23 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from annotated_types import Ge, Interval
+from annotated_types import Ge, Gt, Interval
+from attrs import asdict
 from PIL import Image
 
 from celstack import CelstackError, Source, hookimpl
 from celstack_kit.clevr.layout import CLASSES
+from celstack_kit.clevr.renderer import Look
 from celstack_kit.clevr.workers import RenderJob, available_cpus, render_chunks
 from celstack_kit.dataset_support.cache_writer import CacheWriter
 from celstack_kit.dataset_support.labeled_image import LabeledImage
 from celstack_kit.dataset_support.multi_object import BUCKET, HOMEPAGE, MultiObjectDataset
 from celstack_kit.dataset_support.object_records import ObjectRecord
 
-PAPER_SIDE_PIXELS = 128
+Reflectance = Annotated[float, Interval(ge=0, le=1)]
+DEFAULT_SAMPLES = 8
+"""With the denoiser, more are hardly seen."""
+DEFAULT_LOOK = Look()
 PUBLISHED_SIZE = (240, 320)
 CROP = (slice(29, 221), slice(64, 256))
 """The usual crop of a published image: rows and columns."""
@@ -34,13 +39,14 @@ class Clevr6(MultiObjectDataset):
     They are generated as in CLEVR: eight colors, two sizes, soft shadows, jittered camera and
     lamps. ``objects`` is the number per image, or minimum and maximum; objects never touch,
     and each is visible enough. ``seed`` is the generator's; the run's seed does not change
-    the images.
+    the images. Other images than CLEVR's have another ``ground`` (red, green, blue), ambient
+    light (``sky``) or brightness of ``lamps``.
 
-    The ray tracer is an extra: ``pip install "celstack[clevr]"``. With the default of 64
-    ``samples`` for each pixel, an image takes 1.3 to 1.6 seconds of one core: on two cores
-    half an hour for the default ``count``, and seven hours for the 34,963 images of the paper.
-    The quarter of the samples takes a third of the time, with three times the noise. All cores
-    are used. Images are kept in the user's cache, also those of an interrupted run.
+    Ray tracer and denoiser are an extra: ``pip install "celstack[clevr]"``. With the default of
+    8 ``samples`` for each pixel, an image takes half a second of one core: on two cores
+    ten minutes for the default ``count``, and two and a half hours for the 34,963 images of
+    the paper. Without ``denoise``, images are noisy. All cores are used. Images are kept in
+    the user's cache, also those of an interrupted run.
 
     With ``source = "records"`` images are read from the published
     ``clevr_with_masks_train.tfrecords`` (gzipped or not), with ``source = "folder"`` from the
@@ -73,14 +79,26 @@ class Clevr6(MultiObjectDataset):
             Annotated[int, Interval(ge=1, le=10)], Annotated[int, Interval(ge=1, le=10)]
         ] = (3, 6),
         side: Annotated[int, Ge(16)] = 128,
-        samples: Annotated[int, Ge(1)] = 64,
+        samples: Annotated[int, Ge(1)] = DEFAULT_SAMPLES,
+        ground: tuple[Reflectance, Reflectance, Reflectance] = DEFAULT_LOOK.ground,
+        sky: Annotated[float, Ge(0)] = DEFAULT_LOOK.sky,
+        lamps: Annotated[float, Gt(0)] = DEFAULT_LOOK.lamps,
+        denoise: bool = DEFAULT_LOOK.denoise,
         seed: Annotated[int, Ge(0)] = 0,
         source: Literal["generated", "records", "folder"] = "generated",
         root: Path | None = None,
         skip_broken: bool = False,
     ) -> None:
         super().__init__(source, root, count, test_count, skip_broken)
-        self.require_generated(samples=samples != 64, seed=seed != 0)
+        self.look = Look(ground, sky, lamps, denoise)
+        changed = (
+            name
+            for name, value in asdict(self.look).items()
+            if value != getattr(DEFAULT_LOOK, name)
+        )
+        self.require_generated(
+            samples=samples != DEFAULT_SAMPLES, seed=seed != 0, **dict.fromkeys(changed, True)
+        )
         self.min_objects, self.max_objects = (
             (objects, objects) if isinstance(objects, int) else objects
         )
@@ -95,13 +113,13 @@ class Clevr6(MultiObjectDataset):
 
     def cache_key(self) -> Mapping[str, Any]:
         """Return the options that the images depend on."""
-        key = {
+        return {
             "objects": [self.min_objects, self.max_objects],
             "samples": self.samples,
             "seed": self.seed,
+            "side": self.side,
+            "look": asdict(self.look),
         }
-        # Left out at its default, so that images cached by earlier versions are found.
-        return key if self.side == PAPER_SIDE_PIXELS else {**key, "side": self.side}
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
@@ -110,12 +128,19 @@ class Clevr6(MultiObjectDataset):
 
     def generate(self, split: str, writer: CacheWriter) -> None:
         """Render the images of a split, except chunks finished before an interruption."""
-        if find_spec("mitsuba") is None:
-            text = 'generating images needs mitsuba; pip install "celstack[clevr]"'
+        missing = [name for name in ("mitsuba", "mitsuba_oidn") if find_spec(name) is None]
+        if missing:
+            text = f'generating images needs {missing[0]}; pip install "celstack[clevr]"'
             raise CelstackError(f"{self.name}: {text}")
         number = self.splits.index(split)
         job = RenderJob(
-            self.seed, number, self.min_objects, self.max_objects, self.samples, self.side
+            self.seed,
+            number,
+            self.min_objects,
+            self.max_objects,
+            self.samples,
+            self.side,
+            self.look,
         )
         with (
             _chunk_folder(writer) as folder,

@@ -3,9 +3,10 @@ import pytest
 from scipy import ndimage
 
 from celstack_kit.clevr.layout import LAMPS, SHAPES, ClevrObject, ClevrScene
-from celstack_kit.clevr.renderer import _remove_fireflies, instance_map, render
+from celstack_kit.clevr.renderer import Look, instance_map, render
 
 pytest.importorskip("mitsuba")
+pytest.importorskip("mitsuba_oidn")
 
 EYE = (7.5, -6.5, 5.35)
 
@@ -18,10 +19,10 @@ def scene_of(*objects):
     return ClevrScene(objects, EYE, LAMPS)
 
 
-def shown(*objects, side=32, samples=16, seed=0):
+def shown(*objects, side=32, samples=16, seed=0, **look):
     scene = scene_of(*objects)
     ids = instance_map(scene, side)
-    return ids, render(scene, ids, samples, seed)
+    return ids, render(scene, side, samples, seed, Look(**look))
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -115,25 +116,32 @@ def test_more_samples_are_less_noise():
     assert more < 0.6 * few
 
 
-def test_bright_specks_on_matte_objects_are_replaced():
-    light = np.full((9, 9, 3), 0.5, np.float32)
-    light[4, 4], light[4, 7] = 9.0, 9.0
-    ids = np.zeros((9, 9), np.uint8)
-    matte = np.ones((9, 9), bool)
-    matte[:, 6:] = False
+def test_the_denoiser_removes_most_of_the_noise():
+    many = shown(thing(0, 0), samples=800, seed=9)[1].astype(float)
 
-    clean = _remove_fireflies(light, ids, matte)
-
-    assert clean[4, 4].tolist() == [0.5] * 3
-    assert clean[4, 7].tolist() == [9.0] * 3  # on metal, this is a lamp
+    clean, noisy = (
+        np.abs(shown(thing(0, 0), samples=8, denoise=denoise)[1] - many).mean()
+        for denoise in (True, False)
+    )
+    assert clean < 0.5 * noisy
 
 
-def test_what_is_bright_at_the_edge_of_an_object_is_left_alone():
-    light = np.full((9, 9, 3), 0.5, np.float32)
-    light[4, 4] = 0.9
-    ids = np.zeros((9, 9), np.uint8)
-    ids[4, 4] = 1
+def test_edges_of_objects_survive_the_denoiser():
+    ids, image = shown(thing(0, 0), side=64, samples=8)
+    red = image[..., 0].astype(int) - image[..., 2]
 
-    clean = _remove_fireflies(light, ids, np.ones((9, 9), bool))
+    inside = ndimage.binary_erosion(ids == 1)
+    outside = ~ndimage.binary_dilation(ids == 1, iterations=2)
+    assert red[inside].min() > 3 * red[outside].max()
 
-    np.testing.assert_array_equal(clean, light)
+
+@pytest.mark.parametrize(
+    ("option", "value", "channel"),
+    [("ground", (0.6, 0.3, 0.3), 0), ("sky", 0.6, None), ("lamps", 1.5, None)],
+)
+def test_the_look_of_images_can_be_changed(option, value, channel):
+    usual, other = shown()[1].astype(float), shown(**{option: value})[1].astype(float)
+
+    brighter = other.mean((0, 1)) - usual.mean((0, 1))
+    assert brighter[0] > 5
+    assert (channel is None) == (abs(brighter[0] - brighter[2]) < 3)

@@ -39,6 +39,7 @@ def refusal(make):
 def little(monkeypatch):
     """Let images be generated that are small enough to wait for."""
     pytest.importorskip("mitsuba")
+    pytest.importorskip("mitsuba_oidn")
     monkeypatch.setattr(workers, "CHUNK_IMAGES", 2)
     small = {"side": 24, "count": 5, "test_count": 1, "samples": 4}
     return lambda **options: Clevr6(**small | options)
@@ -89,6 +90,23 @@ def test_without_the_renderer_the_remedy_is_said(monkeypatch):
     assert said == f"clevr6: {text}"
 
 
+def test_without_the_denoiser_the_remedy_is_said(monkeypatch):
+    monkeypatch.setattr(clevr6, "find_spec", lambda name: name == "mitsuba" or None)
+
+    said = refusal(lambda: Clevr6(count=1).count("train"))
+
+    text = 'generating images needs mitsuba_oidn; pip install "celstack[clevr]"'
+    assert said == f"clevr6: {text}"
+
+
+def test_images_of_another_look_are_kept_apart():
+    looks = [{}, {"ground": (0.5, 0.4, 0.3)}, {"sky": 0.3}, {"lamps": 0.5}, {"denoise": False}]
+
+    keys = [str(Clevr6(**look).cache_key()) for look in looks]
+
+    assert len(set(keys)) == len(keys)
+
+
 def test_kept_images_need_no_renderer(little, monkeypatch):
     little(count=1).count("train")
     monkeypatch.setattr(clevr6, "find_spec", lambda name: None)
@@ -116,7 +134,9 @@ def test_an_empty_range_of_objects_is_refused():
     assert refusal(lambda: Clevr6(objects=(4, 3))) == "objects: from 4 to 3 is an empty range"
 
 
-@pytest.mark.parametrize("option", [{"samples": 16}, {"seed": 1}])
+@pytest.mark.parametrize(
+    "option", [{"samples": 16}, {"seed": 1}, {"sky": 0.3}, {"denoise": False}]
+)
 def test_options_of_the_generator_are_refused_for_published_files(option):
     (name,) = option
 
