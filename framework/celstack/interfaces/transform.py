@@ -84,6 +84,24 @@ class Transform(Part, nn.Module):
         """
         return None
 
+    def params_from_target(
+        self,
+        images: Float[Tensor, "n C h w"],  # noqa: ARG002
+        targets: Float[Tensor, "n C h w"],  # noqa: ARG002
+        weights: Float[Tensor, "n 1 h w"],  # noqa: ARG002
+    ) -> Float[Tensor, "n P"] | None:
+        """Return the parameters that bring images near to targets.
+
+        Args:
+            images: The images before the transform, without alpha.
+            targets: What they should look like.
+            weights: How much each pixel counts; 0 where something else hides the image.
+
+        Returns:
+            The parameters; None, the default, if the transform cannot be solved for them.
+        """
+        return None
+
     def browser(self) -> BrowserCode | None:
         """Return JavaScript that computes the same in the scene editor of a report.
 

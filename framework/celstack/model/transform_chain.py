@@ -167,6 +167,23 @@ class TransformChain(nn.Module):
         """
         return self.recolor(gains.new_zeros(len(gains), self.num_params), gains, offsets)
 
+    def params_from_target(
+        self,
+        images: Float[Tensor, "n C h w"],
+        targets: Float[Tensor, "n C h w"],
+        weights: Float[Tensor, "n 1 h w"],
+    ) -> Float[Tensor, "n P"] | None:
+        """Return parameters, otherwise zero, that bring images near to targets.
+
+        None if no active transform can be solved for its parameters.
+        """
+        params = images.new_zeros(len(images), self.num_params)
+        for index, (transform, _, active) in enumerate(self._slots(params)):
+            found = transform.params_from_target(images, targets, weights) if active else None
+            if found is not None:
+                return self._replace(params, index, found)
+        return None
+
     def recolor(
         self,
         params: Float[Tensor, "n P"],

@@ -1,6 +1,6 @@
 """Matching: find sprites by template matching, without a predictor."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import torch
 from annotated_types import Ge, Gt, Interval
@@ -9,15 +9,21 @@ from torch import Tensor
 
 from celstack import CelstackError, Decomposer, Scene, Selector, hookimpl
 from celstack_kit.selectors.matching.background import fit_background
-from celstack_kit.selectors.matching.coordinate_descent import fill_empty_layers, update_layers
+from celstack_kit.selectors.matching.coordinate_descent import (
+    drop_shadows,
+    fill_empty_layers,
+    update_layers,
+)
 from celstack_kit.selectors.matching.depth_order import improve_depth_order
 from celstack_kit.selectors.matching.placement import Placement, supports_placement
+from celstack_kit.selectors.matching.pose_bank import PoseBank
 from celstack_kit.selectors.matching.proposal_trial import ProposalTrial
 from celstack_kit.selectors.matching.proposals import (
     find_shifted_duplicates,
     propose_from_residuals,
     zoom_to_content,
 )
+from celstack_kit.selectors.matching.scan_bank import ScanBank
 from celstack_kit.selectors.matching.scene_state import SceneState
 from celstack_kit.selectors.matching.search import PoseSearch, SpriteSearch, TranslationSearch
 
@@ -44,6 +50,13 @@ class Matching(Selector):
     the scale between the smallest and the largest of ``sizes``. Otherwise ``refine`` is the
     number of steps to subpixel positions.
 
+    With ``search = "residuals"``, sprites are searched for only where something differs from
+    background and other layers by more than noise, which takes less time the less there is.
+    Sprites may then be stretched and sheared a little, if a transform can, such as affine.
+    With ``offsets``, colors have an offset besides their gain, so that a highlight stays white
+    on a colored body. If a transform of the background can be fitted to images, such as
+    light, layers that it explains as well are emptied: shadows.
+
     No predictor is needed: only sprites and backgrounds have parameters. One of the transforms
     must implement ``params_from_matrix``, such as position; one that implements ``tint``,
     such as color, lets colors vary.
@@ -59,9 +72,13 @@ class Matching(Selector):
         turns: Annotated[int, Interval(ge=1, le=720)] = 1,
         sizes: list[Annotated[float, Gt(0)]] | None = None,
         refine: Annotated[int, Ge(0)] = 0,
+        search: Literal["everywhere", "residuals"] = "everywhere",
+        offsets: bool = False,
     ) -> None:
         if sizes is not None and not sizes:
             raise CelstackError("sizes: there must be at least one, such as 1.0")
+        if offsets and search != "residuals":
+            raise CelstackError('offsets: only with search = "residuals"')
         self.sweeps = sweeps
         self.training_sweeps = training_sweeps or sweeps
         self.empty_cost = empty_cost
@@ -69,6 +86,8 @@ class Matching(Selector):
         self.turns = turns
         self.sizes = sizes
         self.refine = refine
+        self.search = search
+        self.offsets = offsets
 
     def check(self, decomposer: Decomposer) -> None:
         """Raise CelstackError if no transform can place the sprites."""
@@ -81,7 +100,12 @@ class Matching(Selector):
             return
         size = decomposer.sprites.size
         if size is not None:
-            Placement(decomposer, size)
+            placement = Placement(decomposer, size)
+            if self.offsets and not placement.can_shift_colors:
+                raise CelstackError(
+                    "offsets: no transform of the sprites can add them; add one that can, "
+                    "such as color"
+                )
         self._check_sizes(max(size or decomposer.canvas), max(decomposer.canvas))
 
     def _check_sizes(self, length: int, canvas: int) -> None:
@@ -105,7 +129,8 @@ class Matching(Selector):
     ) -> Scene:
         """Run coordinate descent from one or more starts, and keep the best scenes."""
         sprites = decomposer.sprite_images()
-        placement = Placement(decomposer, (sprites.shape[2], sprites.shape[3]))
+        size = (sprites.shape[2], sprites.shape[3])
+        placement = Placement(decomposer, size, stretch=self.search == "residuals")
         search = self._make_search(sprites, placement)
         price = (self.empty_cost or 0.0) * images[0].numel() if allow_empty else None
         starts = 1 if decomposer.training else min(self.starts, len(sprites))
@@ -126,12 +151,18 @@ class Matching(Selector):
         """Return the search over translations alone, or over all poses."""
         if not self._varies_pose:
             return TranslationSearch(sprites, placement, self.refine)
-        return PoseSearch(sprites, placement, self.turns, self.sizes or [1.0], self.refine)
+        sizes, tints = self.sizes or [1.0], placement.can_tint
+        bank: PoseBank | ScanBank
+        if self.search == "residuals":
+            bank = ScanBank(sprites, self.turns, sizes, tints, self.offsets)
+        else:
+            bank = PoseBank(sprites, placement.canvas, self.turns, sizes, tints)
+        return PoseSearch(sprites, placement, bank, sizes, self.refine, self.offsets)
 
     @property
     def _varies_pose(self) -> bool:
         """Whether sprites are searched for at other angles or scales than their own."""
-        return self.turns > 1 or self.sizes is not None
+        return self.turns > 1 or self.sizes is not None or self.search == "residuals"
 
     @torch.no_grad()
     def find_duplicates(self, decomposer: Decomposer) -> list[tuple[int, int]]:
@@ -182,6 +213,7 @@ def _run_sweeps(
     for sweep in range(sweeps):
         changed = fit_background(state, indices)
         if sweep:
+            changed |= drop_shadows(state, indices, price)
             changed |= update_layers(state, indices, search, price)
         changed |= fill_empty_layers(state, indices, search, price, 0 if sweep else rank)
         changed |= improve_depth_order(state, indices)

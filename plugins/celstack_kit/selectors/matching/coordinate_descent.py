@@ -5,7 +5,11 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from celstack import EMPTY
-from celstack_kit.selectors.matching.scene_state import SceneState
+from celstack_kit.selectors.matching.background import (
+    background_follows_images,
+    fit_background,
+)
+from celstack_kit.selectors.matching.scene_state import MIN_IMPROVEMENT, SceneState
 from celstack_kit.selectors.matching.search import SpriteChoice, SpriteSearch
 from celstack_kit.selectors.matching.templates import LayerContext
 
@@ -30,6 +34,33 @@ def update_layers(
         context = state.layer_context(layer, here)
         choice = search(context, (state.sprite[here, layer], state.pose[here, layer]))
         changed[filled] |= state.accept_if_better(layer, here, context, choice, price)
+    return changed
+
+
+def drop_shadows(
+    state: SceneState, indices: Int[Tensor, " n"], price: float | None
+) -> Bool[Tensor, " n"]:
+    """Empty the layers that the light of the background explains as well.
+
+    Each layer is removed on trial, those in front last, and the background is fitted to what
+    becomes visible. The layer stays empty if the objective decreases.
+
+    Returns:
+        In which of these images any layer was emptied.
+    """
+    changed = torch.zeros_like(indices, dtype=torch.bool)
+    if price is None or not background_follows_images(state.decomposer):
+        return changed
+    for layer in range(state.sprite.shape[1]):
+        filled = (state.sprite[indices, layer] != EMPTY).nonzero()[:, 0]
+        here = indices[filled]
+        before = state.save(here)
+        objective = state.objective(price, here)
+        state.empty_layer(layer, here)
+        fit_background(state, here)
+        worse = state.objective(price, here) > objective - MIN_IMPROVEMENT
+        state.restore(before, here, worse)
+        changed[filled] |= ~worse
     return changed
 
 

@@ -46,7 +46,9 @@ class PoseBank:
         self.templates = Templates(rendered, coarse, tint, correlation)
 
     def search(
-        self, context: LayerContext
+        self,
+        context: LayerContext,
+        current: Float[Tensor, "B p"] | None = None,  # noqa: ARG002 - is found anyway
     ) -> tuple[Float[Tensor, "B K n"], Float[Tensor, "B K n 4"]]:
         """Return the estimated error reductions and the poses of each sprite's best variants.
 

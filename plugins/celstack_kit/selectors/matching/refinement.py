@@ -7,13 +7,14 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from celstack.geometry import sample_points, softclip
-from celstack_kit.selectors.matching.placement import inverse_rotation
+from celstack_kit.selectors.matching.placement import inverse_linear
 from celstack_kit.selectors.matching.templates import MIN_ENERGY, LayerContext
 
-DIFFERENCE_STEP = (0.5, 0.5, 0.04, 0.06)
-"""Steps of the finite differences that approximate the Jacobian: x, y, log size, angle."""
-MAX_STEP = (2.0, 2.0, 0.15, 0.25)
-"""Maximum change of a pose in one iteration: x, y, log size, angle."""
+DIFFERENCE_STEP = (0.5, 0.5, 0.04, 0.06, 0.04, 0.06)
+"""Steps of the finite differences that approximate the Jacobian: the dimensions of poses."""
+MAX_STEP = (2.0, 2.0, 0.15, 0.25, 0.1, 0.15)
+"""Maximum change of a pose in one iteration."""
+MAX_STRETCH, MAX_SHEAR = 0.15, 0.15
 INITIAL_DAMPING = 0.1
 WINDOW_MARGIN_PIXELS = 4
 """Width of the border around a sprite that the error is computed on, too."""
@@ -29,6 +30,7 @@ class PoseObjective:
         pose: Initial poses, which the windows are centered at.
         tints: Whether color gains are optimized; otherwise they are 1.
         stride: Use every ``stride``-th pixel of every ``stride``-th row.
+        offsets: Whether color offsets are optimized, too.
     """
 
     def __init__(
@@ -36,11 +38,13 @@ class PoseObjective:
         context: LayerContext,
         images: Int[Tensor, " n"],
         sprites: Float[Tensor, "n D h w"],
-        pose: Float[Tensor, "n 4"],
+        pose: Float[Tensor, "n p"],
         tints: bool,
         stride: int = 1,
+        offsets: bool = False,
     ) -> None:
-        self.sprites, self.tints, self.pixel_area = sprites, tints, stride**2
+        self.sprites, self.tints, self.offsets = sprites, tints, offsets
+        self.pixel_area = stride**2
         longest = max(sprites.shape[2:]) * float(pose[:, 2].exp().max())
         side = 2 * (int(0.6 * longest) + WINDOW_MARGIN_PIXELS)
         corner = pose[:, :2].round().long() - side // 2
@@ -63,28 +67,37 @@ class PoseObjective:
         self.points = grid.flatten(1, 2).to(pose) + 0.5
 
     def image_change(
-        self, poses: Float[Tensor, "r n 4"]
-    ) -> tuple[Float[Tensor, "r n C m"], Float[Tensor, "r n C"]]:
-        """Return how sprites change the composite at r sets of poses, and their best gains.
+        self, poses: Float[Tensor, "r n p"]
+    ) -> tuple[Float[Tensor, "r n C m"], Float[Tensor, "r n 2 C"]]:
+        """Return how sprites change the composite at r sets of poses, and their best colors.
 
-        The gains, in [0, 1], minimize the squared error in closed form.
+        Gains, in [0, 1], and offsets minimize the squared error in closed form.
         """
         rounds = len(poses)
         pose = poses.flatten(0, 1)
-        back = (
-            inverse_rotation(pose[:, 3])
-            * (2 * (-pose[:, 2]).exp() / max(self.sprites.shape[2:]))[:, None, None]
-        )
+        back = inverse_linear(pose) * (2 / max(self.sprites.shape[2:]))
         points = (self.points.repeat(rounds, 1, 1) - pose[:, None, :2]) @ back.mT
         shown = sample_points(self.sprites.repeat(rounds, 1, 1, 1), points, "zeros")
         shown = shown.unflatten(0, (rounds, -1))
         color, alpha = shown[:, :, :-1], softclip(shown[:, :, -1:])
         own = self.transmittance * alpha * color
-        gains = torch.ones_like(own[..., 0])
+        gains, offsets = torch.ones_like(own[..., 0]), torch.zeros_like(own[..., 0])
+        change = own
         if self.tints:
-            match = torch.addcmul(self.residual, alpha, self.hidden).mul_(own).sum(3)
-            gains = (match / own.square().sum(3).clamp_min(MIN_ENERGY)).clamp_(0.0, 1.0)
-        return torch.addcmul(gains[..., None] * own, alpha, self.hidden, value=-1.0), gains
+            target = torch.addcmul(self.residual, alpha, self.hidden)
+            match, energy = (target * own).sum(3), own.square().sum(3)
+            flat = self.transmittance * alpha
+            if self.offsets:
+                area = flat.square().sum(3).clamp_min(MIN_ENERGY)
+                level, both = (target * flat).sum(3), (own * flat).sum(3)
+                match, energy = match - both * level / area, energy - both.square() / area
+            gains = (match / energy.clamp_min(MIN_ENERGY)).clamp_(0.0, 1.0)
+            change = gains[..., None] * own
+            if self.offsets:
+                offsets = (level - gains * both) / area
+                change = torch.addcmul(change, offsets[..., None], flat)
+        change = torch.addcmul(change, alpha, self.hidden, value=-1.0)
+        return change, torch.stack([gains, offsets], dim=2)
 
     def error_reduction(self, change: Float[Tensor, "n C m"]) -> Float[Tensor, " n"]:
         """Return by how much a change of the composite lowers the squared error."""
@@ -93,13 +106,13 @@ class PoseObjective:
 
 def refine_poses(
     objective: PoseObjective,
-    pose: Float[Tensor, "n 4"],
+    pose: Float[Tensor, "n p"],
     steps: int,
     log_sizes: tuple[float, float] = (-math.inf, math.inf),
-) -> tuple[Float[Tensor, " n"], Float[Tensor, "n 4"], Float[Tensor, "n C"]]:
+) -> tuple[Float[Tensor, " n"], Float[Tensor, "n p"], Float[Tensor, "n 2 C"]]:
     """Maximize the error reduction by damped Gauss-Newton (Levenberg-Marquardt) steps.
 
-    Color gains are recomputed in closed form at each pose. The step that does not improve is
+    Colors are recomputed in closed form at each pose. The step that does not improve is
     rejected, and the damping of the next one is increased.
 
     Args:
@@ -109,16 +122,17 @@ def refine_poses(
         log_sizes: Bounds of the log size.
 
     Returns:
-        Error reductions, poses and color gains.
+        Error reductions, poses, and gains and offsets of colors.
     """
     damping = torch.full_like(pose[:, 0], INITIAL_DAMPING)
-    limit, differences = pose.new_tensor(MAX_STEP), torch.diag(pose.new_tensor(DIFFERENCE_STEP))
-    (change,), (gains,) = objective.image_change(pose[None])
+    size = pose.shape[1]
+    limit, difference = (pose.new_tensor(each[:size]) for each in (MAX_STEP, DIFFERENCE_STEP))
+    (change,), (tint,) = objective.image_change(pose[None])
     reduction = objective.error_reduction(change)
     for _ in range(steps):
-        moved, _ = objective.image_change(pose + differences[:, None])
+        moved, _ = objective.image_change(pose + torch.diag(difference)[:, None])
         slopes = (moved - change).flatten(2).transpose(0, 1)
-        jacobian = slopes / pose.new_tensor(DIFFERENCE_STEP)[:, None]
+        jacobian = slopes / difference[:, None]
         residual = (objective.residual - change).flatten(1)
         hessian = jacobian @ jacobian.mT
         ridge = damping[:, None] * hessian.diagonal(dim1=1, dim2=2) + MIN_ENERGY
@@ -126,12 +140,14 @@ def refine_poses(
         step = torch.linalg.solve(hessian + torch.diag_embed(ridge), gradient)
         tried = pose + step[:, :, 0].clamp(-limit, limit)
         tried[:, 2].clamp_(*log_sizes)
-        (tried_change,), (tried_gains,) = objective.image_change(tried[None])
+        tried[:, 4:5].clamp_(-MAX_STRETCH, MAX_STRETCH)
+        tried[:, 5:].clamp_(-MAX_SHEAR, MAX_SHEAR)
+        (tried_change,), (tried_tint,) = objective.image_change(tried[None])
         tried_reduction = objective.error_reduction(tried_change)
         better = tried_reduction > reduction
         pose = torch.where(better[:, None], tried, pose)
-        gains = torch.where(better[:, None], tried_gains, gains)
+        tint = torch.where(better[:, None, None], tried_tint, tint)
         change = torch.where(better[:, None, None], tried_change, change)
         reduction = torch.where(better, tried_reduction, reduction)
         damping = torch.where(better, damping / 3, damping * 5)
-    return reduction, pose, gains
+    return reduction, pose, tint

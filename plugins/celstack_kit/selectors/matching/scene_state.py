@@ -34,7 +34,7 @@ class SceneState:
         self.sprite = torch.full(shape, EMPTY, device=images.device)
         self.sprite_params = images.new_zeros(*shape, outline.sprite_params)
         self.layer_params = images.new_zeros(*shape, outline.layer_params)
-        self.pose = images.new_zeros(*shape, 4)
+        self.pose = images.new_zeros(*shape, placement.pose_size)
         self.layers = images.new_zeros(*shape, images.shape[1] + 1, *images.shape[2:])
         self.background = torch.zeros_like(self.sprite[:, 0])
         self.background_params = images.new_zeros(len(images), outline.background_params)
@@ -74,7 +74,7 @@ class SceneState:
             In which of these images the layer was replaced, or emptied because its content no
             longer reduces the error by its price.
         """
-        params = self.placement.params(choice.pose, choice.gains)
+        params = self.placement.params(choice.pose, choice.tint)
         rendered = render_layers(self.decomposer, choice.sprite, *params, self.noise)
         filled = self.sprite[indices, layer] != EMPTY
         present = context.error_reduction(self.layers[indices, layer])
@@ -85,7 +85,7 @@ class SceneState:
         else:
             # The layer may have become too expensive since other layers changed.
             dropped = filled & (present < price - MIN_IMPROVEMENT)
-            self._set_layer(layer, indices[dropped], EMPTY, 0.0, 0.0, 0.0, 0.0)
+            self.empty_layer(layer, indices[dropped])
             present = (present - price).masked_fill(~filled | dropped, 0.0)
             offered = offered - price
         better = offered > present + MIN_IMPROVEMENT
@@ -99,6 +99,21 @@ class SceneState:
         for field, value in zip(self._layer_fields(), values, strict=True):
             field[indices, layer] = value
 
+    def empty_layer(self, layer: int, indices: Int[Tensor, " n"]) -> None:
+        """Remove the content of a layer."""
+        self._set_layer(layer, indices, EMPTY, 0.0, 0.0, 0.0, 0.0)
+
+    def save(self, indices: Int[Tensor, " n"]) -> tuple[Tensor, ...]:
+        """Return a copy of the scenes of some images, for ``restore``."""
+        return tuple(field[indices].clone() for field in self._all_fields())
+
+    def restore(
+        self, saved: tuple[Tensor, ...], indices: Int[Tensor, " n"], which: Bool[Tensor, " n"]
+    ) -> None:
+        """Restore saved scenes of some of these images."""
+        for field, value in zip(self._all_fields(), saved, strict=True):
+            field[indices[which]] = value[which]
+
     def sort_layers(self, indices: Int[Tensor, " n"], depth: Shaped[Tensor, "n L"]) -> None:
         """Sort the layers by depth, stably."""
         self.reorder_layers(indices, depth.argsort(dim=1, stable=True))
@@ -110,19 +125,19 @@ class SceneState:
 
     def take_better(self, other: "SceneState", price: float) -> None:
         """Copy the other state's scenes where their objective, at this price, is lower."""
-        mine, others = (state._objective(price) for state in (self, other))
+        everyone = torch.arange(len(self.images), device=self.images.device)
+        mine, others = (state.objective(price, everyone) for state in (self, other))
         better = others < mine - MIN_IMPROVEMENT
-        behind = ("background", "background_params", "backdrop")
-        ours = (*self._layer_fields(), *(getattr(self, name) for name in behind))
-        theirs = (*other._layer_fields(), *(getattr(other, name) for name in behind))
-        for field, value in zip(ours, theirs, strict=True):
-            field[better] = value[better]
+        self.restore(other._all_fields(), everyone, better)
 
-    def _objective(self, price: float) -> Float[Tensor, " B"]:
+    def objective(self, price: float, indices: Int[Tensor, " n"]) -> Float[Tensor, " n"]:
         """Return the squared error plus the price of all layers that are not empty."""
-        image = composite(self.layers, self.backdrop)[0]
-        errors = (self.images - image).square().flatten(1).sum(1)
-        return errors + price * (self.sprite != EMPTY).sum(1)
+        image = composite(self.layers[indices], self.backdrop[indices])[0]
+        errors = (self.images[indices] - image).square().flatten(1).sum(1)
+        return errors + price * (self.sprite[indices] != EMPTY).sum(1)
+
+    def _all_fields(self) -> tuple[Tensor, ...]:
+        return (*self._layer_fields(), self.background, self.background_params, self.backdrop)
 
     def _layer_fields(self) -> tuple[Tensor, ...]:
         return (self.sprite, self.sprite_params, self.layer_params, self.pose, self.layers)

@@ -12,6 +12,7 @@ from torch.nn.functional import pad
 from celstack_kit.selectors.matching.placement import Placement
 from celstack_kit.selectors.matching.pose_bank import PoseBank
 from celstack_kit.selectors.matching.refinement import PoseObjective, refine_poses
+from celstack_kit.selectors.matching.scan_bank import ScanBank
 from celstack_kit.selectors.matching.templates import LayerContext, Templates
 
 MAX_REFINED_SPRITES = 3
@@ -19,20 +20,21 @@ MAX_REFINED_SPRITES = 3
 MIN_RELATIVE_SCORE = 0.5
 """Candidates whose estimate is below this share of the best are not refined."""
 
-CurrentSprites = tuple[Int[Tensor, " n"], Float[Tensor, "n 4"]]
+CurrentSprites = tuple[Int[Tensor, " n"], Float[Tensor, "n p"]]
 """Sprites of a layer, and their poses."""
 
 
 class SpriteChoice(NamedTuple):
-    """The sprite for a layer of each image, its pose (see ``placement``) and color gains.
+    """The sprite for a layer of each image, its pose (see ``placement``) and its colors.
 
     ``error_reduction`` is the decrease of the squared error that the search estimates.
     """
 
     error_reduction: Float[Tensor, " n"]
     sprite: Int[Tensor, " n"]
-    pose: Float[Tensor, "n 4"]
-    gains: Float[Tensor, "n C"]
+    pose: Float[Tensor, "n p"]
+    tint: Float[Tensor, "n 2 C"]
+    """Gains, then offsets."""
 
 
 class SpriteSearch(ABC):
@@ -69,14 +71,14 @@ class TranslationSearch(SpriteSearch):
         """Match all sprites at all positions."""
         found = self.templates.search(context, rank)
         reduction = found.reductions.gather(1, found.sprite[:, None])[:, 0]
-        gains = found.gains
-        pose = self.placement.pose_at_corner(found.row, found.column).to(gains)
+        tint = torch.stack([found.gains, torch.zeros_like(found.gains)], dim=1)
+        pose = self.placement.pose_at_corner(found.row, found.column).to(tint)
         if self.steps:
             image = torch.arange(len(pose), device=pose.device)
             sprites = self.sprites[found.sprite]
             objective = PoseObjective(context, image, sprites, pose, self.placement.can_tint)
-            reduction, pose, gains = refine_poses(objective, pose, self.steps)
-        return SpriteChoice(reduction, found.sprite, pose, gains)
+            reduction, pose, tint = refine_poses(objective, pose, self.steps)
+        return SpriteChoice(reduction, found.sprite, pose, tint)
 
 
 class PoseSearch(SpriteSearch):
@@ -86,12 +88,13 @@ class PoseSearch(SpriteSearch):
         self,
         sprites: Float[Tensor, "K D h w"],
         placement: Placement,
-        turns: int,
+        bank: PoseBank | ScanBank,
         sizes: list[float],
         steps: int,
+        offsets: bool,
     ) -> None:
         self.sprites, self.placement, self.steps = sprites, placement, steps
-        self.bank = PoseBank(sprites, placement.canvas, turns, sizes, placement.can_tint)
+        self.bank, self.offsets = bank, offsets
         # An upper bound of the size makes sprites learn all details that are visible.
         self.log_sizes = (math.log(min(sizes)), math.log(max(sizes)))
 
@@ -99,7 +102,8 @@ class PoseSearch(SpriteSearch):
         self, context: LayerContext, current: CurrentSprites | None = None, rank: int = 0
     ) -> SpriteChoice:
         """Refine candidates by half of the steps at lower resolution, then the best one."""
-        estimate, poses = self.bank.search(context)
+        estimate, poses = self.bank.search(context, None if current is None else current[1])
+        poses = pad(poses, (0, self.placement.pose_size - poses.shape[3]))
         num_refined = min(MAX_REFINED_SPRITES, estimate.shape[1])
         sprite = estimate[:, :, 0].topk(num_refined, dim=1).indices
         own = sprite[:, :, None].expand(-1, -1, estimate.shape[2])
@@ -127,18 +131,20 @@ class PoseSearch(SpriteSearch):
         chosen = reduction.argmax(1)
         sprite, pose = sprite[image, chosen], pose[image, chosen]
         steps = self.steps - self.steps // 2
-        reduction, pose, gains = self._refine(context, image, sprite, pose, steps)
-        return SpriteChoice(reduction, sprite, pose, gains)
+        reduction, pose, tint = self._refine(context, image, sprite, pose, steps)
+        return SpriteChoice(reduction, sprite, pose, tint)
 
     def _refine(
         self,
         context: LayerContext,
         image: Int[Tensor, " m"],
         sprite: Int[Tensor, " m"],
-        pose: Float[Tensor, "m 4"],
+        pose: Float[Tensor, "m p"],
         steps: int,
         stride: int = 1,
-    ) -> tuple[Float[Tensor, " m"], Float[Tensor, "m 4"], Float[Tensor, "m C"]]:
+    ) -> tuple[Float[Tensor, " m"], Float[Tensor, "m p"], Float[Tensor, "m 2 C"]]:
         tints = self.placement.can_tint
-        objective = PoseObjective(context, image, self.sprites[sprite], pose, tints, stride)
+        objective = PoseObjective(
+            context, image, self.sprites[sprite], pose, tints, stride, self.offsets
+        )
         return refine_poses(objective, pose, steps, self.log_sizes)

@@ -59,7 +59,9 @@ def plant(made, sprite, rows, columns, gains, background_gain=None):
     shape = torch.tensor(rows).shape
     gains = torch.tensor(gains).expand(*shape, 3).flatten(0, 1)
     pose = placing.pose_at_corner(torch.tensor(rows).flatten(), torch.tensor(columns).flatten())
-    of_sprite, of_layer = placing.params(pose, gains)
+    of_sprite, of_layer = placing.params(
+        pose, torch.stack([gains, torch.zeros_like(gains)], dim=1)
+    )
     behind = {}
     if background_gain is not None:
         params = made.background_chain.tint(torch.tensor([background_gain]))

@@ -50,9 +50,14 @@ def model(transforms=((Similarity,), (Color, Position)), layers=1, **options):
     return made.eval()
 
 
+def tint(gains):
+    """Color gains without offsets."""
+    return torch.stack([gains, torch.zeros_like(gains)], dim=1)
+
+
 def planted(made, poses, gains, sprite=0):
     """Put one layer to an image at these poses."""
-    params = Placement(made, SIZE).params(torch.tensor(poses), torch.tensor(gains))
+    params = Placement(made, SIZE).params(torch.tensor(poses), tint(torch.tensor(gains)))
     scene = Scene(
         sprite=torch.full((len(poses), 1), sprite),
         sprite_params=params[0][:, None],
