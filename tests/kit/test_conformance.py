@@ -66,11 +66,22 @@ WAYS: dict[str, list[dict[str, Callable[[], Any]]]] = {
         {"count": lambda: 2, "start": lambda: "kmeans"},
         {"count": lambda: 2, "start": lambda: "invariant_kmeans"},
         {"count": lambda: 2, "start": lambda: "spectral"},
+        {"count": lambda: 2, "start": lambda: "median"},
+        {"count": lambda: 2, "views": lambda: 3},
     ],
     "selector-exhaustive": [{}, {"empty_cost": lambda: 0.01}],
     "selector-fitting": [{}, {"window": lambda: 2.0, "inverts": lambda: True}],
     "selector-greedy": [{}, {"empty_cost": lambda: 0.01, "sweeps": lambda: 2}],
-    "selector-matching": [{}, {"empty_cost": lambda: 0.01, "sweeps": lambda: 3}],
+    "selector-matching": [
+        {},
+        {"empty_cost": lambda: 0.01, "sweeps": lambda: 3},
+        {
+            "search": lambda: "residuals",
+            "sizes": lambda: [1.0],
+            "offsets": lambda: True,
+            "refine": lambda: 2,
+        },
+    ],
 }
 CASES = [(name, way) for name in OURS for way in WAYS.get(name, [{}])]
 

@@ -25,6 +25,7 @@ class Prototype(Part, nn.Module):
         (``requires_grad=False``).
         Where ``size`` is not None, it is the height and width of ``images()``.
         ``allocate`` creates the same parameters as ``prepare``, with any values.
+        ``count`` is a multiple of ``views``.
         Every parameter that ``per_image`` lists has the images along its first axis, and
         permuting its rows permutes the images.
         Where ``redraw`` returns True, that image is the given one and no other has changed.
@@ -37,6 +38,9 @@ class Prototype(Part, nn.Module):
     size: tuple[int, int] | None = None
     """Height and width of the images, if that is known before ``prepare``; None if they
     depend on the canvas. Recipes are checked with it before anything is trained."""
+    views: int = 1
+    """How many consecutive images show the same object, such as one that is turned. Images
+    0 to ``views`` - 1 are the first sprite in counts, scores and reports, and so on."""
     sample_size: int = 100
     """How many training images ``prepare`` should be given."""
 

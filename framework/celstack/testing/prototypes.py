@@ -31,6 +31,8 @@ def check_prototype(prototype: Prototype, *, channels: Sequence[int] = (1, 3)) -
         channels: Numbers of color channels to check it with.
     """
     check_unprepared(prototype)
+    whole = prototype.views >= 1 and prototype.count % prototype.views == 0
+    require_law(prototype, whole, "count is a multiple of views")
     for number in channels:
         for with_alpha in (True, False):
             prepared = _prepare(prototype, number, with_alpha)

@@ -59,7 +59,7 @@ def score(
                 shard = batch.images[engine.group.local_slice(len(batch))]
                 scene = engine.gather_scene(decomposer.explain(shard))
                 rendering = decomposer.render(scene)
-            able.update(scene, rendering, batch)
+            able.update(decomposer.merge_views(scene), rendering, batch)
             if stats is not None:
                 stats.add(scene, rendering, batch)
             if watch is not None:

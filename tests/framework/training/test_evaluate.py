@@ -175,3 +175,38 @@ def test_all_that_a_batch_has_goes_to_the_device_and_nothing_is_made_up():
 
     assert (moved.images.device.type, moved.instances.device.type) == ("meta", "meta")
     assert (moved.classes, moved.label) == (None, None)
+
+
+class Sprites(Count):
+    """Remembers which sprites it was shown."""
+
+    def update(self, scene, rendering, batch):
+        super().update(scene, rendering, batch)
+        self.seen = {*scene.sprite.flatten().tolist()}
+
+
+def test_views_of_a_sprite_are_one_sprite_in_scores(decomposer):
+    class Alternating(PlainSelector):
+        def explain(self, images, decomposer, noise, allow_empty):
+            scene = super().explain(images, decomposer, noise, allow_empty)
+            return scene.evolve(
+                sprite=torch.full_like(scene.sprite, decomposer.sprites.count - 1)
+            )
+
+    metric = Sprites()
+    decomposer.selector = Alternating()
+    for views, seen in (
+        (1, decomposer.sprites.count - 1),
+        (2, (decomposer.sprites.count - 1) // 2),
+    ):
+        decomposer.sprites.views = views
+        score(decomposer, PlainDataset(), [metric], Evaluation(images=4))
+        assert metric.seen == {seen}
+
+
+def test_an_empty_layer_stays_empty_when_views_are_merged(decomposer):
+    scene = decomposer.explain(PlainDataset().read("test", range(2)).images)
+    empty = scene.evolve(sprite=torch.full_like(scene.sprite, -1))
+    decomposer.sprites.views = 2
+
+    assert not decomposer.merge_views(empty).filled.any()

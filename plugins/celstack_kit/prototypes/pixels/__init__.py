@@ -8,13 +8,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
-from celstack import Prototype, hookimpl
+from celstack import CelstackError, Prototype, hookimpl
 from celstack.geometry import softclip
+from celstack_kit.prototypes.pixels.blobs import blob_sprites
 from celstack_kit.prototypes.pixels.invariant_kmeans import invariant_kmeans
 from celstack_kit.prototypes.pixels.spectral import spectral_clusters
 
-SAMPLE_SIZES = {"invariant_kmeans": 4000, "spectral": 16_000}
-"""Number of images that are clustered."""
+SAMPLE_SIZES = {"median": 400, "blobs": 800, "invariant_kmeans": 4000, "spectral": 16_000}
+"""Number of images that are compared or clustered."""
 OLD_STARTS = {"lookalikes": "invariant_kmeans", "neighbours": "spectral"}
 """Values of ``start`` in recipes of 0.1.0, and what they are called now."""
 
@@ -26,12 +27,19 @@ class Pixels(Prototype):
 
     - "constant": with the value ``appearance``;
     - "mean": with the mean of a sample of images;
+    - "median": with their median, which objects in front of a background affect less;
     - "sample": with images of the sample;
     - "kmeans": with the centers of k-means clusters of the sample;
     - "invariant_kmeans": with the centers of clusters that ignore gain and offset of colors,
       and with ``inverted`` also their sign, weighted by the mask ("lookalikes" in 0.1.0);
     - "spectral": with the aligned means of spectral clusters, a normalized cut of the graph
-      of nearest neighbors under small shifts and stretches ("neighbours" in 0.1.0).
+      of nearest neighbors under small shifts and stretches ("neighbours" in 0.1.0);
+    - "blobs": with the mean looks, masks included, of isolated objects in front of a
+      background, grouped by looks. Objects of a group may differ in what ``varying`` lists:
+      "angle", "size", "color".
+
+    Each of the ``count`` sprites can have several ``views``, such as a cube that is turned:
+    as many images, which count as one sprite.
 
     Masks are initialized as a Gaussian of ``mask_sigma`` pixels (or height, width), or opaque.
     Normal noise of standard deviation ``jitter`` is added to both, so that sprites differ.
@@ -47,10 +55,12 @@ class Pixels(Prototype):
         start: Literal[
             "constant",
             "mean",
+            "median",
             "sample",
             "kmeans",
             "invariant_kmeans",
             "spectral",
+            "blobs",
             "lookalikes",
             "neighbours",
         ] = "constant",
@@ -61,9 +71,15 @@ class Pixels(Prototype):
         jitter: Annotated[float, Ge(0)] = 0.0,
         inverted: bool = False,
         learn_colors: bool = True,
+        views: Annotated[int, Ge(1)] = 1,
+        varying: list[Literal["angle", "size", "color"]] | None = None,
     ) -> None:
         super().__init__()
-        self.count = count
+        if varying and start != "blobs":
+            raise CelstackError('varying: only for start = "blobs"')
+        self.count = count * views
+        self.views = views
+        self.varying = varying or []
         self.size = size
         self.start = OLD_STARTS.get(start, start)
         self.appearance = appearance
@@ -78,6 +94,9 @@ class Pixels(Prototype):
     def prepare(self, sample: Float[Tensor, "N C H W"], with_alpha: bool) -> None:
         """Initialize the pixels from a sample of images."""
         size = self.size or (sample.shape[2], sample.shape[3])
+        if self.start == "blobs" and with_alpha:
+            self._prepare_blobs(sample, size)
+            return
         color = self._initial_colors(sample, size, with_alpha and self.mask_start == "gaussian")
         if self.learn_colors:
             color = color + self.jitter * torch.randn_like(color)
@@ -88,6 +107,14 @@ class Pixels(Prototype):
             if self.mask_start == "gaussian":
                 mask *= self._gaussian(size, size)
             self.mask = nn.Parameter(mask + self.jitter * torch.randn_like(mask))
+
+    def _prepare_blobs(self, sample: Float[Tensor, "N C H W"], size: tuple[int, int]) -> None:
+        """Initialize colors and masks with blobs."""
+        kinds = self.count // self.views
+        sprites = blob_sprites(sample, kinds, self.views, size, self.varying)
+        sprites = sprites + self.jitter * torch.randn_like(sprites)
+        self.colour = nn.Parameter(sprites[:, :-1].clone(), requires_grad=self.learn_colors)
+        self.mask = nn.Parameter(sprites[:, -1:].clone())
 
     def allocate(self, image_shape: tuple[int, int, int], with_alpha: bool) -> None:
         """Create black, transparent pixels; nothing is clustered."""
@@ -104,6 +131,8 @@ class Pixels(Prototype):
             return torch.full((self.count, sample.shape[1], *size), self.appearance)
         if self.start == "mean":
             images = sample.mean(0, keepdim=True).expand(self.count, -1, -1, -1)
+        elif self.start == "median":
+            images = sample.median(0, keepdim=True).values.expand(self.count, -1, -1, -1)
         elif self.start == "sample":
             images = sample[torch.randint(len(sample), (self.count,))]
             if self.count <= len(sample):
