@@ -148,7 +148,8 @@ def test_it_trains_for_a_step_as_it_begins_and_a_step_as_it_ends(path, catalog):
     taught = [stage for stage in stages[1:-1] if "teacher" in stage]
     recipe.table["stages"] = [one_step(one) for one in (stages[0], *taught, stages[-1])]
     if recipe.table["dataset"]["use"] == "tetrominoes":
-        recipe.table["dataset"] |= {"count": 16, "test_count": 16}
+        # Enough of them for sprites that start from blobs.
+        recipe.table["dataset"] |= {"count": 64, "test_count": 16}
 
     assembly = assemble(resolve(recipe, catalog), catalog)
     trained = celstack.run(assembly)
