@@ -5,14 +5,13 @@ from collections.abc import Collection, Sequence
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from scipy.cluster.vq import kmeans2
 from torch import Tensor
 
 from celstack import CelstackError
 from celstack.progress import WorkProgress
 from celstack_kit.prototypes.pixels.blobs.descriptors import PATCH_SIZE, describe
 from celstack_kit.prototypes.pixels.blobs.foreground import find_foreground
-from celstack_kit.prototypes.pixels.blobs.groups import group
+from celstack_kit.prototypes.pixels.blobs.groups import group, kmeans_tries
 from celstack_kit.prototypes.pixels.blobs.isolated import Blob, find_isolated
 from celstack_kit.prototypes.pixels.blobs.patches import Framing
 
@@ -93,7 +92,7 @@ def _views(
     """Return the view of each member of a group; none is empty if there are enough."""
     if views == 1 or len(vectors) <= views:
         return np.arange(len(vectors)) % views
-    tries = [kmeans2(vectors, views, minit="++", rng=random) for _ in range(10)]
+    tries = kmeans_tries(vectors, views, random)
     return max(tries, key=lambda one: np.bincount(one[1], minlength=views).min())[1]
 
 

@@ -1,5 +1,7 @@
 """Group vectors by the graph of their nearest neighbors."""
 
+import warnings
+
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.cluster.vq import kmeans2
@@ -97,11 +99,20 @@ def _embed(graph: csr_array, count: int) -> Float[np.ndarray, "..."]:
 
 
 def _kmeans(
-    rows: Float[np.ndarray, "..."], count: int, random: np.random.Generator
+    rows: Float[np.ndarray, "n q"], count: int, random: np.random.Generator
 ) -> Int[np.ndarray, " n"]:
     rows = rows / (np.linalg.norm(rows, axis=1, keepdims=True) + 1e-9)
-    tries = [
-        kmeans2(rows, count, minit="++", rng=random, iter=ITERATIONS) for _ in range(RESTARTS)
-    ]
-    _, found = min(tries, key=lambda one: ((rows - one[0][one[1]]) ** 2).sum())
-    return found
+    tries = kmeans_tries(rows, count, random)
+    return min(tries, key=lambda one: ((rows - one[0][one[1]]) ** 2).sum())[1]
+
+
+def kmeans_tries(
+    rows: Float[np.ndarray, "n q"], count: int, random: np.random.Generator
+) -> list[tuple[Float[np.ndarray, "k q"], Int[np.ndarray, " n"]]]:
+    """Return centers and clusters of several runs of k-means; clusters may be empty."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return [
+            kmeans2(rows, count, minit="++", rng=random, iter=ITERATIONS)
+            for _ in range(RESTARTS)
+        ]
