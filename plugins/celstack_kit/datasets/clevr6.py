@@ -22,7 +22,6 @@ from celstack_kit.dataset_support.labeled_image import LabeledImage
 from celstack_kit.dataset_support.multi_object import BUCKET, HOMEPAGE, MultiObjectDataset
 from celstack_kit.dataset_support.object_records import ObjectRecord
 
-Reflectance = Annotated[float, Interval(ge=0, le=1)]
 DEFAULT_SAMPLES = 8
 """With the denoiser, more are hardly seen."""
 DEFAULT_LOOK = Look()
@@ -79,11 +78,15 @@ class Clevr6(MultiObjectDataset):
             Annotated[int, Interval(ge=1, le=10)], Annotated[int, Interval(ge=1, le=10)]
         ] = (3, 6),
         side: Annotated[int, Ge(16)] = 128,
-        samples: Annotated[int, Ge(1)] = DEFAULT_SAMPLES,
-        ground: tuple[Reflectance, Reflectance, Reflectance] = DEFAULT_LOOK.ground,
-        sky: Annotated[float, Ge(0)] = DEFAULT_LOOK.sky,
-        lamps: Annotated[float, Gt(0)] = DEFAULT_LOOK.lamps,
-        denoise: bool = DEFAULT_LOOK.denoise,
+        samples: Annotated[int, Ge(1)] = 8,
+        ground: tuple[
+            Annotated[float, Interval(ge=0, le=1)],
+            Annotated[float, Interval(ge=0, le=1)],
+            Annotated[float, Interval(ge=0, le=1)],
+        ] = (0.4, 0.4, 0.4),
+        sky: Annotated[float, Ge(0)] = 0.19,
+        lamps: Annotated[float, Gt(0)] = 1.0,
+        denoise: bool = True,
         seed: Annotated[int, Ge(0)] = 0,
         source: Literal["generated", "records", "folder"] = "generated",
         root: Path | None = None,

@@ -99,6 +99,11 @@ def test_without_the_denoiser_the_remedy_is_said(monkeypatch):
     assert said == f"clevr6: {text}"
 
 
+def test_the_usual_look_is_the_default():
+    assert Clevr6().look == clevr6.DEFAULT_LOOK
+    assert Clevr6().samples == clevr6.DEFAULT_SAMPLES
+
+
 def test_images_of_another_look_are_kept_apart():
     looks = [{}, {"ground": (0.5, 0.4, 0.3)}, {"sky": 0.3}, {"lamps": 0.5}, {"denoise": False}]
 

@@ -157,7 +157,9 @@ class Matching(Selector):
             bank = ScanBank(sprites, self.turns, sizes, tints, self.offsets)
         else:
             bank = PoseBank(sprites, placement.canvas, self.turns, sizes, tints)
-        return PoseSearch(sprites, placement, bank, sizes, self.refine, self.offsets)
+        # Everywhere, sprites at one angle may still turn a little, as in earlier versions.
+        turns = self.turns > 1 or self.search == "everywhere"
+        return PoseSearch(sprites, placement, bank, sizes, self.refine, self.offsets, turns)
 
     @property
     def _varies_pose(self) -> bool:

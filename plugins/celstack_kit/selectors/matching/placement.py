@@ -82,7 +82,7 @@ class Placement:
     def _matrix(self, pose: Float[Tensor, "n p"]) -> Float[Tensor, "n 2 3"]:
         """Return the affine maps from canvas points to sprite points."""
         x, y = pose[:, :2].unbind(1)
-        back = inverse_linear(pose) / max(self.size)
+        back = inverse_linear(pose, (-pose[:, 2]).exp()) / max(self.size)
         # Points are in units of half the longer side (celstack.geometry.sampling).
         middle = torch.stack([self.canvas[1] - 2 * x, self.canvas[0] - 2 * y], dim=1)
         return torch.cat([back * max(self.canvas), back @ middle[:, :, None]], dim=2)
@@ -102,9 +102,11 @@ def inverse_rotation(angle: Float[Tensor, " n"]) -> Float[Tensor, "n 2 2"]:
     return torch.stack([cos, sin, -sin, cos], dim=1).view(-1, 2, 2)
 
 
-def inverse_linear(pose: Float[Tensor, "n p"]) -> Float[Tensor, "n 2 2"]:
-    """Return the matrices that undo rotation, shear, stretch and size of column vectors."""
-    back = inverse_rotation(pose[:, 3]) * (-pose[:, 2]).exp()[:, None, None]
+def inverse_linear(
+    pose: Float[Tensor, "n p"], scale: Float[Tensor, " n"]
+) -> Float[Tensor, "n 2 2"]:
+    """Return the matrices that undo rotation, shear and stretch, and multiply by a scale."""
+    back = inverse_rotation(pose[:, 3]) * scale[:, None, None]
     if pose.shape[1] == 4:
         return back
     stretch, shear = pose[:, 4], pose[:, 5]

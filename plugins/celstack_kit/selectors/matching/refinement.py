@@ -75,7 +75,7 @@ class PoseObjective:
         """
         rounds = len(poses)
         pose = poses.flatten(0, 1)
-        back = inverse_linear(pose) * (2 / max(self.sprites.shape[2:]))
+        back = inverse_linear(pose, 2 * (-pose[:, 2]).exp() / max(self.sprites.shape[2:]))
         points = (self.points.repeat(rounds, 1, 1) - pose[:, None, :2]) @ back.mT
         shown = sample_points(self.sprites.repeat(rounds, 1, 1, 1), points, "zeros")
         shown = shown.unflatten(0, (rounds, -1))
@@ -109,6 +109,7 @@ def refine_poses(
     pose: Float[Tensor, "n p"],
     steps: int,
     log_sizes: tuple[float, float] = (-math.inf, math.inf),
+    turns: bool = True,
 ) -> tuple[Float[Tensor, " n"], Float[Tensor, "n p"], Float[Tensor, "n 2 C"]]:
     """Maximize the error reduction by damped Gauss-Newton (Levenberg-Marquardt) steps.
 
@@ -120,6 +121,7 @@ def refine_poses(
         pose: Initial poses.
         steps: Number of iterations.
         log_sizes: Bounds of the log size.
+        turns: Whether angles change.
 
     Returns:
         Error reductions, poses, and gains and offsets of colors.
@@ -133,6 +135,8 @@ def refine_poses(
         moved, _ = objective.image_change(pose + torch.diag(difference)[:, None])
         slopes = (moved - change).flatten(2).transpose(0, 1)
         jacobian = slopes / difference[:, None]
+        if not turns:
+            jacobian[:, 3] = 0.0
         residual = (objective.residual - change).flatten(1)
         hessian = jacobian @ jacobian.mT
         ridge = damping[:, None] * hessian.diagonal(dim1=1, dim2=2) + MIN_ENERGY

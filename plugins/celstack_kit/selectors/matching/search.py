@@ -92,9 +92,10 @@ class PoseSearch(SpriteSearch):
         sizes: list[float],
         steps: int,
         offsets: bool,
+        turns: bool,
     ) -> None:
         self.sprites, self.placement, self.steps = sprites, placement, steps
-        self.bank, self.offsets = bank, offsets
+        self.bank, self.offsets, self.turns = bank, offsets, turns
         # An upper bound of the size makes sprites learn all details that are visible.
         self.log_sizes = (math.log(min(sizes)), math.log(max(sizes)))
 
@@ -147,4 +148,4 @@ class PoseSearch(SpriteSearch):
         objective = PoseObjective(
             context, image, self.sprites[sprite], pose, tints, stride, self.offsets
         )
-        return refine_poses(objective, pose, steps, self.log_sizes)
+        return refine_poses(objective, pose, steps, self.log_sizes, self.turns)

@@ -177,6 +177,22 @@ def test_the_refinement_recovers_stretch_and_offsets():
     assert (tint - TINTS)[0].abs().max() < 0.03
 
 
+def test_an_angle_that_is_fixed_stays():
+    made = model()
+    image = painted(made)
+    backdrop = torch.full_like(image, 0.5)
+    context = LayerContext(image - backdrop, backdrop, torch.ones_like(image[:, :1]))
+    start = POSES + torch.tensor([1.0, -1.0, 0.05, 0.1, 0.0, 0.0])
+    objective = PoseObjective(
+        context, torch.zeros(2, dtype=torch.long), balls(), start, tints=True, offsets=True
+    )
+
+    reduction, pose, _ = refine_poses(objective, start, 8, turns=False)
+
+    assert torch.equal(pose[:, 3], start[:, 3])
+    assert (reduction > refine_poses(objective, start, 0)[0]).all()
+
+
 def test_a_pose_widens_shears_and_turns():
     pose = torch.tensor([[0.0, 0.0, 0.3, 0.4, 0.2, 0.1]])
     size, wide = torch.tensor(0.3).exp(), torch.tensor(0.2).exp()
@@ -188,7 +204,7 @@ def test_a_pose_widens_shears_and_turns():
         [cos * sheared[0] - sin * sheared[1], sin * sheared[0] + cos * sheared[1]]
     )
 
-    back = inverse_linear(pose)[0] @ (size * turned)
+    back = inverse_linear(pose, (-pose[:, 2]).exp())[0] @ (size * turned)
 
     assert back.tolist() == pytest.approx(point.tolist(), abs=1e-5)
 
