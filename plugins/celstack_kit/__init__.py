@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from celstack_kit.transforms.affine import Affine
     from celstack_kit.transforms.color import Color
     from celstack_kit.transforms.identity import Identity
+    from celstack_kit.transforms.light import Light
     from celstack_kit.transforms.morphological import Morphological
     from celstack_kit.transforms.position import Position
     from celstack_kit.transforms.projective import Projective
@@ -69,6 +70,7 @@ __all__ = [
     "Gtsrb8",
     "Identity",
     "ImageFolder",
+    "Light",
     "Macc",
     "Matching",
     "Miou",
@@ -131,6 +133,7 @@ _MODULES = {
     "Affine": "transforms.affine",
     "Color": "transforms.color",
     "Identity": "transforms.identity",
+    "Light": "transforms.light",
     "Morphological": "transforms.morphological",
     "Position": "transforms.position",
     "Projective": "transforms.projective",

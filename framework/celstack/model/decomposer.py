@@ -73,16 +73,6 @@ class Decomposer(nn.Module):
         if self.predictor is not None:
             self.predictor.prepare(self.outline())
 
-    def merge_views(self, scene: Scene) -> Scene:
-        """Return a scene for scores: its sprites are counted as objects, not as views.
-
-        It is not to be rendered, unless sprites have one view only.
-        """
-        views = self.sprites.views
-        if views == 1:
-            return scene
-        return scene.evolve(sprite=scene.sprite.div(views, rounding_mode="floor"))
-
     def allocate(self, image_shape: tuple[int, int, int]) -> None:
         """Create all learnable parameters for images of this shape; load their values next."""
         self.set_image_shape(image_shape)

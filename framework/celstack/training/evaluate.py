@@ -14,6 +14,7 @@ from celstack.interfaces.metric import Metric
 from celstack.model.decomposer import Decomposer
 from celstack.model.eval_mode import eval_mode
 from celstack.recipe.assembly import Evaluation
+from celstack.scene import Scene
 from celstack.training.distributed.engine import Engine
 
 
@@ -59,7 +60,7 @@ def score(
                 shard = batch.images[engine.group.local_slice(len(batch))]
                 scene = engine.gather_scene(decomposer.explain(shard))
                 rendering = decomposer.render(scene)
-            able.update(decomposer.merge_views(scene), rendering, batch)
+            able.update(merge_views(scene, decomposer.sprites.views), rendering, batch)
             if stats is not None:
                 stats.add(scene, rendering, batch)
             if watch is not None:
@@ -70,3 +71,13 @@ def score(
     elif engine.group.is_main:
         warn_of_failures(able.failures)
     return scores
+
+
+def merge_views(scene: Scene, views: int) -> Scene:
+    """Return a scene whose sprites are counted as objects, not as views of them.
+
+    It is for scores, and cannot be rendered, unless sprites have one view only.
+    """
+    if views == 1:
+        return scene
+    return scene.evolve(sprite=scene.sprite.div(views, rounding_mode="floor"))

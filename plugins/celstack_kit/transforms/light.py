@@ -29,7 +29,7 @@ class Light(Transform):
     All channels are multiplied alike; alpha is unchanged.
     """
 
-    def __init__(self, cells: Annotated[int, Ge(2)] = 16) -> None:
+    def __init__(self, cells: Annotated[int, Ge(2)] = 4) -> None:
         super().__init__()
         self.cells = cells
         self.num_params = cells**2

@@ -9,6 +9,7 @@ from celstack.scene import EMPTY
 from celstack_kit.transforms.affine import Affine
 from celstack_kit.transforms.color import Color
 from celstack_kit.transforms.identity import Identity
+from celstack_kit.transforms.light import Light
 from celstack_kit.transforms.morphological import Morphological
 from celstack_kit.transforms.position import Position
 from celstack_kit.transforms.projective import Projective
@@ -32,6 +33,7 @@ WAYS = {
     "position": [Position],
     "projective": [Projective],
     "similarity": [Similarity],
+    "light": [Light, lambda: Light(cells=7)],
     "tps": [Tps, lambda: Tps(points=2), lambda: Tps(points=5)],
 }
 CASES = [(name, way) for name, ways in WAYS.items() for way in ways]
