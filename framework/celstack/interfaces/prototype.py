@@ -40,7 +40,7 @@ class Prototype(Part, nn.Module):
     depend on the canvas. Recipes are checked with it before anything is trained."""
     views: int = 1
     """How many consecutive images show the same object, such as one that is turned. Images
-    0 to ``views`` - 1 are the first sprite in counts, scores and reports, and so on."""
+    0 to ``views`` - 1 are one sprite in scores, and so on."""
     sample_size: int = 100
     """How many training images ``prepare`` should be given."""
 
