@@ -49,7 +49,7 @@ def fit_background(state: SceneState, indices: Int[Tensor, " n"]) -> Bool[Tensor
     if found is None:
         found = chain.tint(gains)
     elif all_empty:
-        found = _fit_visible_ground(decomposer, untinted, target, found)
+        found = _fit_visible_ground(decomposer, untinted, target)
     if found is not None:
         params = found
     params = params.unflatten(0, (len(indices), count))
@@ -68,14 +68,13 @@ def _fit_visible_ground(
     decomposer: Decomposer,
     background: Float[Tensor, "n C H W"],
     target: Float[Tensor, "n C H W"],
-    params: Float[Tensor, "n R"],
 ) -> Float[Tensor, "n R"]:
     """Fit a background to images in which nothing is explained yet.
 
     Pixels that differ from the fit by more than noise are objects or their shadows, and are
     left out of the next one.
     """
-    params = torch.zeros_like(params)
+    params = target.new_zeros(len(target), decomposer.background_chain.num_params)
     for _ in range(GROUND_ITERATIONS):
         shown = decomposer.render_backgrounds(params[:, None])[:, 0]
         apart = (target - shown).abs().amax(1, keepdim=True)
