@@ -94,7 +94,9 @@ class Pixels(Prototype):
     def prepare(self, sample: Float[Tensor, "N C H W"], with_alpha: bool) -> None:
         """Initialize the pixels from a sample of images."""
         size = self.size or (sample.shape[2], sample.shape[3])
-        if self.start == "blobs" and with_alpha:
+        if self.start == "blobs" and not with_alpha:
+            raise CelstackError('start = "blobs": only for sprites; take "median" here')
+        if self.start == "blobs":
             self._prepare_blobs(sample, size)
             return
         color = self._initial_colors(sample, size, with_alpha and self.mask_start == "gaussian")

@@ -153,3 +153,8 @@ def test_a_turned_blob_is_cut_out_clockwise():
 def test_what_varies_is_asked_of_blobs_only():
     with pytest.raises(CelstackError, match='varying: only for start = "blobs"'):
         Pixels(2, varying=["color"])
+
+
+def test_backgrounds_have_no_blobs():
+    with pytest.raises(CelstackError, match='start = "blobs": only for sprites'):
+        Pixels(1, start="blobs").prepare(scenes(4), with_alpha=False)
